@@ -1,0 +1,56 @@
+# Everything a developer runs. Each target first installs what is missing (scripts/setup.sh: quick when nothing is).
+
+SHELL := /bin/bash
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TOOLS := .centile/tools
+SQLX := $(TOOLS)/bin/cargo-sqlx
+SQLX_VERSION := 0.9.0
+# More arguments of `cargo test`: make test TESTARGS='--test it http_'
+TESTARGS :=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check fmt schema prepare clean
+
+help: ## Shows this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+
+setup: ## Installs PostgreSQL, Redis and a C compiler where they are missing; starts no service
+	@scripts/setup.sh
+
+run: setup ## Builds and runs the demo, with its own PostgreSQL and Redis; Ctrl-C ends it
+	cargo build --release
+	@exec $(TARGET)/release/centile demo
+
+# The servers of a test process end right after it; waiting for their folders leaves nothing behind.
+test: setup ## Runs all tests, against servers of their own
+	@status=0; cargo test $(TESTARGS) || status=$$?; \
+	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
+	exit $$status
+
+check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
+	cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	cargo run --quiet --example devdb -- schema-check
+	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
+		with-database cargo sqlx prepare --check -- --all-targets
+
+fmt: ## Formats the Rust code
+	cargo fmt
+
+schema: setup ## Writes sql/schema.sql anew, after a change of migrations/ or sql/
+	cargo run --quiet --example devdb -- schema
+
+# A query that .sqlx does not hold yet keeps the crate from being built, and with it the tool that would help. The tool of
+# the last build does as well: it reads migrations/ and sql/ as they are now.
+prepare: setup $(SQLX) ## Writes .sqlx anew, after a change of queries
+	cargo build --quiet --example devdb || test -x $(TARGET)/debug/examples/devdb
+	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(TARGET)/debug/examples/devdb \
+		with-database cargo sqlx prepare -- --all-targets
+
+$(SQLX):
+	cargo install sqlx-cli --version $(SQLX_VERSION) --locked --no-default-features --features postgres --root $(TOOLS)
+
+clean: ## Removes what was built, and the demo's data
+	cargo clean
+	for link in .centile/*/elsewhere .centile/*/*/elsewhere; do ! test -L "$$link" || rm -rf "$$(readlink "$$link")"; done
+	rm -rf .centile

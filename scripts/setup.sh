@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
+# (15 or newer), of a Redis server, and a C compiler. Quick when nothing is missing.
+#
+# Centile starts private servers of its own from these programs. The services that the packages would set up on this
+# machine are neither started nor enabled, and no database cluster is made.
+set -euo pipefail
+
+readonly RUST_OLDEST=1.94 POSTGRES_OLDEST=15
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+# The first number of `postgres --version` of any installed server that will do.
+has_postgres() {
+    local folder version
+    local folders=()
+    IFS=: read -ra folders <<<"$PATH"
+    folders+=(/usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/lib/postgresql*/bin /opt/homebrew/opt/postgresql*/bin
+        /usr/local/opt/postgresql*/bin)
+    if command -v pg_config >/dev/null; then folders+=("$(pg_config --bindir)"); fi
+    for folder in "${folders[@]}"; do
+        [ -x "$folder/postgres" ] || continue
+        version=$("$folder/postgres" --version 2>/dev/null | sed -n 's/^[^0-9]*\([0-9]*\).*/\1/p')
+        if [ "${version:-0}" -ge "$POSTGRES_OLDEST" ]; then return 0; fi
+    done
+    return 1
+}
+
+has_redis() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v redis-server valkey-server >/dev/null; }
+
+has_compiler() { command -v cc >/dev/null; }
+
+# Whether version $1 is at least $2.
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
+
+check_rust() {
+    local version
+    if ! version=$(cargo --version 2>/dev/null); then
+        say "Rust is missing. Install cargo $RUST_OLDEST or newer from https://rustup.rs and run this again."
+        exit 1
+    fi
+    version=${version#cargo }
+    if ! at_least "${version%% *}" "$RUST_OLDEST"; then
+        say "cargo is ${version%% *}; Centile needs $RUST_OLDEST or newer: run \`rustup update\`, or see https://rustup.rs."
+        exit 1
+    fi
+}
+
+# Installs packages by apt, as root or through sudo.
+install_by_apt() {
+    local root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! command -v sudo >/dev/null; then
+            say "missing: $*. Run as root: apt-get install --no-install-recommends $*"
+            exit 1
+        fi
+        root=(sudo)
+    fi
+    say "installing: $*"
+    "${root[@]}" env DEBIAN_FRONTEND=noninteractive bash -s -- "$@" <<'ROOT'
+set -euo pipefail
+policy=/usr/sbin/policy-rc.d
+cluster=/etc/postgresql-common/createcluster.d/zz-centile-setup.conf
+made=() made_folder=
+clean() {
+    [ "${#made[@]}" -eq 0 ] || rm -f "${made[@]}"
+    [ -z "$made_folder" ] || rmdir --ignore-fail-on-non-empty "$made_folder"
+}
+trap clean EXIT
+
+# Keeps packages from starting services while they are installed, and from making a database cluster.
+if [ ! -e "$policy" ]; then
+    made+=("$policy")
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+if [ ! -d "${cluster%/*}" ]; then
+    mkdir -p "${cluster%/*}"
+    made_folder=${cluster%/*}
+fi
+made+=("$cluster")
+echo 'create_main_cluster = false' >"$cluster"
+
+apt-get update -q
+apt-get install -q -y --no-install-recommends "$@"
+
+# Nor are they to start with the machine.
+if command -v systemctl >/dev/null; then
+    for package in "$@"; do
+        case $package in
+            postgresql) systemctl disable -q postgresql 2>/dev/null || true ;;
+            redis-server) systemctl disable -q redis-server 2>/dev/null || true ;;
+        esac
+    done
+fi
+ROOT
+}
+
+# Says what to install where this script cannot do it.
+explain() {
+    say "missing: $*"
+    if command -v dnf >/dev/null; then
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc"
+    elif command -v pacman >/dev/null; then
+        say "on Arch: sudo pacman -S postgresql valkey gcc"
+    elif [ "$(uname -s)" = Darwin ]; then
+        say "on macOS: brew install postgresql@17 redis, and xcode-select --install for the C compiler"
+    else
+        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler."
+    fi
+    say "none of their services needs to run: Centile starts private ones."
+    exit 1
+}
+
+check_rust
+missing=() packages=()
+if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_OLDEST") packages+=(postgresql); fi
+if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
+if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
+if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
+
+if command -v apt-get >/dev/null; then
+    install_by_apt "${packages[@]}"
+    if ! has_postgres; then
+        say "this release of $(. /etc/os-release && echo "$PRETTY_NAME") has only an older PostgreSQL."
+        say "Add the repository of https://www.postgresql.org/download/linux/ and run this again."
+        exit 1
+    fi
+    if ! has_redis || ! has_compiler; then
+        say "the packages were installed, and a program is still missing: ${missing[*]}"
+        exit 1
+    fi
+else
+    printf -v list '%s, ' "${missing[@]}"
+    explain "${list%, }"
+fi

@@ -1,0 +1,13 @@
+-- Players of each of the 100 buckets: the counts of all lanes, added.
+CREATE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[]
+LANGUAGE sql STABLE
+AS $$
+    SELECT array_agg(x.players ORDER BY x.place)
+    FROM (SELECT c.place, sum(c.players)::bigint AS players
+          FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
+          WHERE b.ranking_id = p_ranking_id
+          GROUP BY c.place) x
+$$;
+
+COMMENT ON FUNCTION centile_store.bucket_totals(bigint) IS
+'Players of each bucket of a ranking, lowest first. Example: SELECT centile_store.bucket_totals(1);';

@@ -1,0 +1,28 @@
+-- A board with its lanes. The rules that a table cannot check are checked here: the zone must be one of the IANA names
+-- (abbreviations such as EST have no daylight saving), and periods and bounds come sorted.
+CREATE FUNCTION centile.create_board(
+    p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT 'sum', p_order text DEFAULT 'desc', p_ties text DEFAULT 'shared',
+    p_periods text[] DEFAULT '{all_time,day,week,month}', p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC',
+    p_points_min bigint DEFAULT -1000000000000, p_points_max bigint DEFAULT 1000000000000, p_layout_bounds bigint[] DEFAULT '{}')
+RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board_id integer;
+BEGIN
+    PERFORM centile_store.check_time_zone(p_time_zone);
+    INSERT INTO centile_store.boards
+        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds)
+    VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
+            ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
+            p_lanes, p_time_zone, p_points_min, p_points_max,
+            ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s))
+    RETURNING id INTO v_board_id;
+    INSERT INTO centile_store.board_lanes (board_id, lane)
+    SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
+    RETURN v_board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.create_board(text, text, text, text, text, text[], smallint, text, bigint, bigint, bigint[]) IS
+'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';

@@ -1,0 +1,39 @@
+-- An empty ranking for a period: its first stripes, cut at the board's layout bounds and spread over the 100 buckets, and
+-- counts of zero for every lane.
+CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board      centile_store.boards;
+    v_ranking_id bigint;
+BEGIN
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    INSERT INTO centile_store.rankings (board_id, period_id) VALUES (p_board_id, p_period_id) RETURNING id INTO v_ranking_id;
+
+    WITH bound AS (
+        SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+        UNION ALL
+        SELECT -9223372036854775808
+    ), ordered AS (
+        SELECT rank_key, row_number() OVER (ORDER BY rank_key) - 1 AS place, count(*) OVER () AS stripes FROM bound
+    )
+    -- Evenly over the buckets; a lone stripe goes to the middle, from where it can be spread both ways.
+    INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
+    SELECT v_ranking_id, (place * 100 + 50) / stripes, 1, rank_key, -9223372036854775808, -9223372036854775808
+    FROM ordered;
+
+    INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
+    SELECT v_ranking_id, s.bucket, l.lane, '{0}'
+    FROM centile_store.stripes s CROSS JOIN centile_store.board_lanes l
+    WHERE s.ranking_id = v_ranking_id AND l.board_id = p_board_id;
+
+    INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+    SELECT v_ranking_id, l.lane, array_fill(0::bigint, ARRAY[100])
+    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
+
+    RETURN v_ranking_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.create_ranking(integer, bigint) IS
+'Makes an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';

@@ -1,0 +1,47 @@
+-- The one place that knows when a day begins. Days must partition time whatever a zone's clock does: it may show
+-- midnight twice (America/Havana), never (Africa/Cairo), fall back from just after midnight into the day before
+-- (America/St_Johns until 2011), or leave a whole date out (Pacific/Apia, 2011-12-30). So a day begins at the first
+-- instant whose local date is that date or a later one, and ends where the next day begins.
+--
+-- AT TIME ZONE alone will not do: of two midnights it takes the later one. Offsets lie within 16 hours of UTC, so the
+-- wanted instant lies within 16 hours of midnight UTC, and no zone of the tz database changes its offset twice within
+-- those 32 hours (the closest pair ever is 95 hours apart). So either one of the offsets at the two ends leads to an
+-- instant that shows midnight, the earlier one first, or the clock leaps over midnight and the leap itself is the
+-- instant. All arithmetic is on UTC and on local clocks without a zone: the session's TimeZone plays no part.
+-- STABLE, not IMMUTABLE: the tz database is updated.
+CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamptz
+LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+AS $$
+DECLARE
+    v_midnight timestamp := p_date;
+    v_low timestamp := v_midnight - interval '16 hours';
+    v_high timestamp := v_midnight + interval '16 hours';
+    v_middle timestamp;
+    v_offset_before interval := (v_low AT TIME ZONE 'UTC') AT TIME ZONE p_zone - v_low;
+    v_offset_after interval;
+    v_start timestamptz := (v_midnight - v_offset_before) AT TIME ZONE 'UTC';
+BEGIN
+    IF v_start AT TIME ZONE p_zone = v_midnight THEN
+        RETURN v_start;
+    END IF;
+    v_offset_after := (v_high AT TIME ZONE 'UTC') AT TIME ZONE p_zone - v_high;
+    v_start := (v_midnight - v_offset_after) AT TIME ZONE 'UTC';
+    IF v_start AT TIME ZONE p_zone = v_midnight THEN
+        RETURN v_start;
+    END IF;
+    -- The leap lies after v_low, where the local clock shows less than midnight, and not after v_high, where it does
+    -- not. Offsets change on whole seconds.
+    WHILE v_high - v_low > interval '1 second' LOOP
+        v_middle := v_low + date_trunc('second', (v_high - v_low) / 2);
+        IF (v_middle AT TIME ZONE 'UTC') AT TIME ZONE p_zone < v_midnight THEN
+            v_low := v_middle;
+        ELSE
+            v_high := v_middle;
+        END IF;
+    END LOOP;
+    RETURN v_high AT TIME ZONE 'UTC';
+END
+$$;
+
+COMMENT ON FUNCTION centile.day_start(date, text) IS
+'The first instant whose local date in the time zone is the date or a later one. Example: SELECT centile.day_start(''2024-01-15'', ''Europe/Berlin'');';

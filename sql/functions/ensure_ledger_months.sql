@@ -1,0 +1,33 @@
+-- Makes the months of the ledger that hold p_from … p_until. Each is made standalone and then attached, which lets readers
+-- and writers of the ledger go on; CREATE TABLE … PARTITION OF would wait for all of them and stop all behind it. Call it
+-- in a transaction of its own, before any other lock.
+CREATE FUNCTION centile.ensure_ledger_months(p_from timestamptz DEFAULT now(), p_until timestamptz DEFAULT now() + interval '2 months')
+RETURNS integer
+LANGUAGE plpgsql VOLATILE
+SET timezone = 'UTC'
+AS $$
+DECLARE
+    v_month timestamptz;
+    v_table text;
+    v_made  integer := 0;
+BEGIN
+    FOR v_month IN SELECT generate_series(date_trunc('month', p_from), p_until, interval '1 month') LOOP
+        v_table := 'score_transactions_' || to_char(v_month, 'YYYY_MM');
+        CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
+        PERFORM pg_advisory_xact_lock(1128615508, 0);
+        CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
+        EXECUTE format('CREATE TABLE centile_store.%I (LIKE centile_store.score_transactions INCLUDING ALL EXCLUDING IDENTITY)', v_table);
+        EXECUTE format('COMMENT ON TABLE centile_store.%I IS %L', v_table, 'The ledger of ' || to_char(v_month, 'YYYY-MM') || ' (UTC).');
+        -- Known to hold already, so that attaching scans nothing.
+        EXECUTE format('ALTER TABLE centile_store.%I ADD CONSTRAINT %I CHECK (occurred_at >= %L AND occurred_at < %L)',
+            v_table, v_table || '_month', v_month, v_month + interval '1 month');
+        EXECUTE format('ALTER TABLE centile_store.score_transactions ATTACH PARTITION centile_store.%I FOR VALUES FROM (%L) TO (%L)',
+            v_table, v_month, v_month + interval '1 month');
+        v_made := v_made + 1;
+    END LOOP;
+    RETURN v_made;
+END
+$$;
+
+COMMENT ON FUNCTION centile.ensure_ledger_months(timestamptz, timestamptz) IS
+'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(now(), now() + interval ''2 months'');';

@@ -1,0 +1,21 @@
+-- Makes the users that do not exist yet, named by their id unless a name is given. In id order, so that two callers with
+-- the same newcomers cannot wait for each other; in a transaction of its own, because boards share users.
+CREATE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_made integer;
+BEGIN
+    INSERT INTO centile_store.users (external_id, name, lane_hash)
+    SELECT DISTINCT ON (n.external_id COLLATE "C") n.external_id, coalesce(n.name, n.external_id), centile.lane_hash(n.external_id)
+    FROM unnest(p_external_ids, p_names) AS n (external_id, name)
+    WHERE NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = n.external_id)
+    ORDER BY n.external_id COLLATE "C"
+    ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING;
+    GET DIAGNOSTICS v_made = ROW_COUNT;
+    RETURN v_made;
+END
+$$;
+
+COMMENT ON FUNCTION centile.ensure_users(text[], text[]) IS
+'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''bob''], ARRAY[''Ann'', NULL]);';

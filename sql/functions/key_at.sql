@@ -1,0 +1,51 @@
+-- From a position to the key there: the bucket by the buckets' counts, the stripe by its stripes' counts, and within the
+-- stripe a walk over a few hundred rows. So page 100,000 costs what page 1 costs.
+CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint)
+RETURNS TABLE (rank_key bigint, tie_key bigint, user_key bigint)
+LANGUAGE plpgsql STABLE
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_bucket smallint;
+    v_left   bigint;
+    v_stripe integer;
+    v_from   centile_store.stripes;
+    v_to     centile_store.stripes;
+BEGIN
+    -- Players at or below the bottom of each bucket, counted from the top.
+    SELECT t.place - 1, p_position - (t.running - t.players) INTO v_bucket, v_left
+    FROM (SELECT place, players, sum(players) OVER (ORDER BY place DESC) AS running
+          FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS x (players, place)) t
+    WHERE t.running >= p_position
+    ORDER BY t.place DESC LIMIT 1;
+    IF NOT FOUND OR p_position < 1 THEN
+        RETURN;
+    END IF;
+
+    SELECT t.place, v_left - (t.running - t.players) INTO v_stripe, v_left
+    FROM (SELECT place, players, sum(players) OVER (ORDER BY place DESC) AS running
+          FROM (SELECT c.place, sum(c.players)::bigint AS players
+                FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
+                WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
+                GROUP BY c.place) x) t
+    WHERE t.running >= v_left
+    ORDER BY t.place DESC LIMIT 1;
+
+    SELECT * INTO v_from FROM centile_store.stripes s
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe;
+    SELECT * INTO v_to FROM centile_store.stripes s
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
+
+    RETURN QUERY EXECUTE format(
+        'SELECT k.rank_key, k.tie_key, k.user_key FROM (
+             SELECT rank_key, tie_key, user_key FROM centile_store.%I
+             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
+               AND ($5 IS NULL OR (rank_key, tie_key, user_key) < ($5, $6, $7))
+             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $8) k
+         ORDER BY rank_key, tie_key, user_key LIMIT 1', centile_store.bucket_table(v_bucket))
+        USING p_ranking_id, v_from.rank_key, v_from.tie_key, v_from.user_key, v_to.rank_key, v_to.tie_key, v_to.user_key, v_left;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.key_at(bigint, bigint) IS
+'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 100000);';

@@ -1,0 +1,8 @@
+-- Which lane a player belongs to follows from the caller's id alone, so that the service can tell without asking.
+CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN (get_byte(sha256(convert_to(p_external_id, 'UTF8')), 0) << 8)
+    + get_byte(sha256(convert_to(p_external_id, 'UTF8')), 1);
+
+COMMENT ON FUNCTION centile.lane_hash(text) IS
+'First two bytes of the SHA-256 of a user id; modulo the board''s lanes it is the player''s lane. Example: SELECT centile.lane_hash(''ann'');';

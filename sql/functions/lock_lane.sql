@@ -1,0 +1,16 @@
+-- Structure lock (shared), then the lane of a player: what every act on one player holds.
+CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_lane centile_store.board_lanes;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board.id, false);
+    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes
+    WHERE board_id = p_board.id AND lane = centile.lane_hash(p_external_id) % p_board.lanes FOR UPDATE;
+    RETURN v_lane;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lock_lane(centile_store.boards, text) IS
+'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b;';

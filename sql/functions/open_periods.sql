@@ -1,0 +1,37 @@
+-- Opens the periods of a board that hold the given times and are not open yet, each with a ranking of its own. Takes the
+-- structure lock exclusively: call it before any other lock.
+CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamptz[]) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board   centile_store.boards;
+    v_period  record;
+    v_period_id bigint;
+    v_ranking_id bigint;
+    v_opened  integer := 0;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    FOR v_period IN
+        SELECT DISTINCT k.kind, p.label, p.starts_at, p.ends_at
+        FROM unnest(v_board.periods) AS k (kind)
+        CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
+        -- A time inside a known period needs no calendar.
+        CROSS JOIN LATERAL centile.period_at(k.kind, x.at, v_board.time_zone) AS p
+        WHERE NOT EXISTS (SELECT FROM centile_store.periods o
+                          WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
+        ORDER BY p.starts_at, k.kind
+    LOOP
+        INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
+        VALUES (p_board_id, v_period.kind, v_period.label, v_period.starts_at, v_period.ends_at, 'closed')
+        RETURNING id INTO v_period_id;
+        v_ranking_id := centile_store.create_ranking(p_board_id, v_period_id);
+        UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+        v_opened := v_opened + 1;
+    END LOOP;
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile.open_periods(integer, timestamptz[]) IS
+'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(b.board_id, ARRAY[now()]) FROM centile.boards b LIMIT 1;';

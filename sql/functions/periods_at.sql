@@ -1,0 +1,16 @@
+-- The open periods of a board that hold a time: one look-up per kind kept, whatever the number of periods.
+CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
+RETURNS TABLE (period text, ranking_id bigint)
+LANGUAGE sql STABLE
+AS $$
+    SELECT CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id
+    FROM unnest(p_kinds) AS k (kind)
+    CROSS JOIN LATERAL (
+        SELECT * FROM centile_store.periods p
+        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
+        ORDER BY p.starts_at DESC LIMIT 1) p
+    WHERE p_at < p.ends_at
+$$;
+
+COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS
+'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', now());';

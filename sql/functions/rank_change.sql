@@ -1,0 +1,21 @@
+-- What a score changed: the player's rank now, and the rank that the key before it would have now if the player still had it.
+CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
+    OUT rank bigint, OUT previous_rank bigint)
+LANGUAGE sql STABLE
+AS $$
+    SELECT centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id),
+           CASE WHEN p_was_rank_key IS NOT NULL THEN
+               centile_store.rank_of_key(g.id, b.ties = 'shared', p_was_rank_key, p_was_tie_key, -p_user_id)
+               -- The player does not stand before the own former self.
+               - CASE WHEN l.user_id IS NULL THEN 0
+                      WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
+                      ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
+           END
+    FROM centile_store.rankings g
+    JOIN centile_store.boards b ON b.id = g.board_id
+    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
+    WHERE g.id = p_ranking_id
+$$;
+
+COMMENT ON FUNCTION centile_store.rank_change(bigint, bigint, bigint, bigint) IS
+'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 90, 0);';

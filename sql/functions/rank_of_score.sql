@@ -1,0 +1,9 @@
+-- Where a newcomer with this score would stand: behind equals, except where they share a rank.
+CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce((SELECT 1 + centile_store.newcomers_above(g.id, p_score)
+                         FROM centile_store.rankings g WHERE g.id = centile_store.ranking_named(p_board, p_period)), 1));
+
+COMMENT ON FUNCTION centile.rank_of_score(text, bigint, text) IS
+'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100);';
+GRANT EXECUTE ON FUNCTION centile.rank_of_score(text, bigint, text) TO centile_reader;

@@ -1,0 +1,41 @@
+-- Writes one administrative act on one player of one board and sets the entries it touches: of p_at's periods, or of all
+-- rankings when p_at is NULL. The caller has made sure that the act makes sense and holds no lock yet but the ones below.
+-- Void, ban and unban say nothing about time: they are dated like any event. A reset separates what came before it from
+-- what comes after, so its time is later than every event of the lane.
+CREATE FUNCTION centile_store.record_act(
+    p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text,
+    p_voids_id bigint DEFAULT NULL, p_voids_at timestamptz DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_at       timestamptz := greatest(clock_timestamp(), p_lane.last_at + CASE p_kind WHEN 'reset' THEN interval '1 microsecond' ELSE interval '0' END);
+    v_id       bigint;
+    v_rankings bigint[];
+BEGIN
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
+    VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
+    RETURNING id INTO v_id;
+    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
+    WHERE l.board_id = p_board.id AND l.lane = p_lane.lane;
+
+    INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
+    SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'
+    ON CONFLICT ON CONSTRAINT board_players_pkey DO UPDATE
+    SET banned = CASE WHEN p_kind IN ('ban', 'unban') THEN excluded.banned ELSE b.banned END,
+        was_reset = b.was_reset OR excluded.was_reset;
+
+    IF p_kind IN ('void', 'reset') THEN
+        SELECT array_agg(p.ranking_id) INTO v_rankings
+        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p
+        WHERE p.ranking_id IS NOT NULL;
+    ELSE
+        SELECT array_agg(p.ranking_id) INTO v_rankings
+        FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
+    END IF;
+    PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
+    RETURN v_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.record_act(centile_store.boards, centile_store.board_lanes, bigint, text, text, bigint, timestamptz) IS
+'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player, ban_user, unban_user. Example: SELECT NULL;';

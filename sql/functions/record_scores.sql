@@ -1,0 +1,195 @@
+-- How scores get in: everything a batch changes, in one transaction of one lane. The service's writers call it with what
+-- arrived at the same moment; centile.submit_score calls it with one event.
+--
+-- Every event is answered by itself: outcome 'accepted', or a refusal whose reason is in detail. p_times brings times of
+-- its own (import); without it the lane's clock gives one that no event of the lane is after. The users exist already.
+--
+-- CB001 is raised before anything is written when a period has to be opened first (live), or was not (import): call again.
+CREATE FUNCTION centile_store.record_scores(
+    p_board_id  integer,
+    p_lane      smallint,
+    p_user_ids  text[],
+    p_points    bigint[],
+    p_reasons   text[],
+    p_ids       text[],
+    p_tiebreaks smallint[],
+    p_times     timestamptz[] DEFAULT NULL,
+    p_keep_ids  interval DEFAULT interval '7 days'
+)
+RETURNS TABLE (event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint)
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_board    centile_store.boards;
+    v_lane     centile_store.board_lanes;
+    v_hashes   bytea[];
+    v_claimed  text[];
+    v_outcomes text[];
+    v_details  text[];
+    v_users    bigint[];
+    v_times    timestamptz[];
+    v_at       timestamptz;
+    v_now      timestamptz;
+    v_changes  centile_store.entry_change[];
+    v_ids      bigint[] := '{}';
+    v_results  jsonb[];
+    v_fold     record;
+BEGIN
+    -- 1. The structure lock; exclusive from the start when a period has to be opened.
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    IF p_times IS NULL AND centile_store.has_unopened_period(v_board, clock_timestamp()) THEN
+        PERFORM centile.open_periods(p_board_id, ARRAY[centile_store.lane_time(p_board_id, clock_timestamp())]);
+    ELSE
+        PERFORM centile_store.lock_structure(p_board_id, false);
+    END IF;
+
+    -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
+    SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
+               sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
+    INTO v_hashes
+    FROM unnest(p_user_ids, p_points, p_reasons, p_ids, p_tiebreaks, p_times) WITH ORDINALITY
+        AS e (user_id, points, reason, id, tiebreak, at, event);
+
+    WITH claimed AS (
+        INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, expires_at)
+        SELECT p_board_id, i.id, i.hash, clock_timestamp() + p_keep_ids
+        FROM (SELECT DISTINCT ON (id COLLATE "C") id, hash
+              FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
+              WHERE id IS NOT NULL
+              ORDER BY id COLLATE "C", event) i
+        ORDER BY i.id COLLATE "C"
+        ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
+        RETURNING external_id)
+    SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+
+    -- 3. The lane's row. From here on this lane is ours alone.
+    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes
+    WHERE board_id = p_board_id AND lane = p_lane FOR UPDATE;
+
+    -- 4. The time of all live events of the batch.
+    v_now := clock_timestamp();
+    v_at := greatest(v_now, v_lane.last_at);
+
+    -- 5. What can be said of each event by itself.
+    WITH e AS (
+        SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash,
+               e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
+        FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times, v_hashes) WITH ORDINALITY
+            AS e (user_id, points, id, tiebreak, at, hash, event)
+        WINDOW same AS (PARTITION BY e.id ORDER BY e.event)
+    )
+    SELECT array_agg(u.id ORDER BY e.event),
+           array_agg(coalesce(e.at, v_at) ORDER BY e.event),
+           array_agg(CASE
+               WHEN e.is_known THEN
+                   CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+               WHEN u.id IS NULL THEN 'unknown_user'
+               WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
+               WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
+               WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
+               WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
+               WHEN e.at > v_now THEN 'time_in_future'
+               WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
+               WHEN e.id IS NOT NULL AND e.first_event < e.event THEN
+                   CASE WHEN e.first_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+           END ORDER BY e.event)
+    INTO v_users, v_times, v_outcomes
+    FROM e
+    -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
+                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                       WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
+
+    IF 'retry' = ANY (v_outcomes) THEN
+        RAISE EXCEPTION 'an id was forgotten while it was looked up' USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
+
+    -- 6. What the others do to the standings, event by event.
+    v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
+    IF v_fold.overflows THEN
+        v_outcomes := centile_store.refuse_overflows(v_board, v_users, p_points, v_times, v_outcomes);
+        v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
+    END IF;
+    v_changes := v_fold.changes;
+    v_outcomes := v_fold.outcomes;
+    IF v_fold.missing THEN
+        RAISE EXCEPTION 'a period of board % has to be opened first', v_board.slug USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
+
+    -- 7. Ledger, standings, lane.
+    IF array_position(v_outcomes, NULL) IS NOT NULL THEN
+        WITH written AS (
+            INSERT INTO centile_store.score_transactions
+                (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+            SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, e.at, p_lane, v_lane.batch + 1
+            FROM unnest(v_users, p_points, p_tiebreaks, p_reasons, v_times, v_outcomes) WITH ORDINALITY
+                AS e (user_id, points, tiebreak, reason, at, outcome, event)
+            WHERE e.outcome IS NULL
+            ORDER BY e.event
+            RETURNING id)
+        SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
+
+        PERFORM centile_store.place_entries(p_lane, ARRAY(
+            SELECT c::centile_store.entry_change FROM unnest(v_changes) AS c WHERE c.is_last));
+        IF p_times IS NOT NULL THEN
+            PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
+        END IF;
+
+        UPDATE centile_store.board_lanes AS l
+        SET batch = l.batch + 1,
+            last_at = greatest(l.last_at, (SELECT max(e.at) FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL))
+        WHERE l.board_id = p_board_id AND l.lane = p_lane;
+    END IF;
+
+    -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
+    SELECT array_agg(x.result ORDER BY x.event) INTO v_results
+    FROM (
+        SELECT e.event,
+               CASE WHEN e.outcome IS NULL THEN jsonb_build_object(
+                   'transaction_id', v_ids[count(*) FILTER (WHERE e.outcome IS NULL) OVER (ORDER BY e.event)],
+                   'occurred_at', e.at,
+                   'periods', coalesce(c.periods, '{}')) END AS result
+        FROM unnest(v_outcomes, v_times) WITH ORDINALITY AS e (outcome, at, event)
+        LEFT JOIN (
+            SELECT s.event, jsonb_object_agg(s.period, jsonb_build_object(
+                       'ranking_id', s.ranking_id, 'user', s.user_id, 'score', s.score, 'was', s.was)) AS periods
+            FROM (SELECT c.*, coalesce(lag(ARRAY[c.rank_key, c.tie_key]) OVER (PARTITION BY c.ranking_id, c.user_id ORDER BY c.event),
+                                       nullif(ARRAY[c.was_rank_key, c.was_tie_key], '{NULL,NULL}')) AS was
+                  FROM unnest(v_changes) AS c WHERE p_times IS NULL) s
+            GROUP BY s.event) c ON c.event = e.event) x;
+
+    IF v_claimed IS NOT NULL THEN
+        UPDATE centile_store.transaction_ids t
+        SET result = e.result
+        FROM unnest(p_ids, v_results) AS e (id, result)
+        WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
+        DELETE FROM centile_store.transaction_ids t
+        WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
+    END IF;
+
+    RETURN QUERY
+    SELECT e.event::integer,
+           CASE WHEN e.outcome IS NULL OR (e.is_repeated AND coalesce(t.result, e.result) IS NOT NULL) THEN 'accepted'
+                -- The same id twice in a batch and the first refused: the second is refused for the same reason.
+                WHEN e.is_repeated THEN e.first_outcome
+                ELSE e.outcome END,
+           CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
+           e.is_repeated,
+           coalesce(e.result, t.result),
+           CASE WHEN e.outcome IS NULL THEN v_lane.batch + 1 END
+    FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
+                 first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
+          FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                       WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
+    ORDER BY e.event;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.record_scores(integer, smallint, text[], bigint[], text[], text[], smallint[], timestamptz[], interval) IS
+'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';

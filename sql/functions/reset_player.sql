@@ -1,0 +1,16 @@
+-- A player starts anew in the periods that hold now.
+CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board   centile_store.boards := centile_store.board_named(p_board);
+    v_user_id bigint := centile_store.user_named(p_user);
+    v_lane    centile_store.board_lanes;
+BEGIN
+    v_lane := centile_store.lock_lane(v_board, p_user);
+    RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason);
+END
+$$;
+
+COMMENT ON FUNCTION centile.reset_player(text, text, text) IS
+'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';

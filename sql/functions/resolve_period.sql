@@ -1,0 +1,46 @@
+-- Which period a selector means now, by the database's clock: 'week', 'week:previous', 'week:2024-01-15'. No row when it
+-- cannot exist; a row without period_id when nobody has scored in it. meant_from … meant_until is the time during which
+-- the selector goes on meaning this period, so that the service may remember it.
+CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
+RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
+               meant_from timestamptz, meant_until timestamptz)
+LANGUAGE plpgsql STABLE ROWS 1
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_now   timestamptz := statement_timestamp();
+    v_kind  text := split_part(p_selector, ':', 1);
+    v_label text := nullif(substr(p_selector, length(v_kind) + 2), '');
+    v_zone  text;
+    v_bounds record;
+    v_from  timestamptz := '-infinity';
+    v_until timestamptz := 'infinity';
+BEGIN
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND v_kind = ANY (b.periods);
+    IF NOT FOUND THEN
+        RETURN;
+    ELSIF v_label IS NULL THEN
+        SELECT * INTO v_bounds FROM centile.period_at(v_kind, v_now, v_zone);
+        v_from := v_bounds.starts_at;
+        v_until := v_bounds.ends_at;
+    ELSIF v_label = 'previous' THEN
+        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile.period_at(v_kind, v_now, v_zone) c;
+        SELECT * INTO v_bounds FROM centile.period_before(v_kind, v_now, v_zone);
+    ELSE
+        SELECT * INTO v_bounds FROM centile.period_named(v_kind, v_label, v_zone);
+    END IF;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY
+    SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
+           CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' ELSE 'open' END,
+           v_from, v_until
+    FROM (SELECT) one
+    LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
+END
+$$;
+
+COMMENT ON FUNCTION centile.resolve_period(integer, text) IS
+'The period that a selector means now. Example: SELECT r.label, r.state FROM centile.boards b, centile.resolve_period(b.board_id, ''all_time'') r;';
+GRANT EXECUTE ON FUNCTION centile.resolve_period(integer, text) TO centile_reader;

@@ -1,0 +1,31 @@
+-- A stretch of a ranking with names: p_limit rows from a key (inclusive) whose position is known. On shared boards only the
+-- first group of equals can begin above the stretch; its rank is counted, the others follow from the positions.
+CREATE FUNCTION centile_store.rows_down(
+    p_ranking_id bigint, p_shared boolean, p_order text,
+    p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer)
+RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
+               internal_id bigint, rank_key bigint, tie_key bigint)
+LANGUAGE sql STABLE
+AS $$
+    WITH key AS MATERIALIZED (
+        SELECT k.rank_key, k.tie_key, k.user_key, p_position + k.ordinal - 1 AS position
+        FROM centile_store.keys_down(p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit)
+            WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
+    ), first AS MATERIALIZED (
+        SELECT k.rank_key, centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) AS rank
+        FROM key k WHERE p_shared AND k.position = p_position
+    )
+    SELECT k.position,
+           CASE WHEN NOT p_shared THEN k.position
+                ELSE coalesce(f.rank, min(k.position) OVER (PARTITION BY k.rank_key)) END,
+           u.external_id, u.name, u.avatar,
+           centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key),
+           u.id, k.rank_key, k.tie_key
+    FROM key k
+    JOIN centile_store.users u ON u.id = -k.user_key
+    LEFT JOIN first f ON f.rank_key = k.rank_key
+    ORDER BY k.position
+$$;
+
+COMMENT ON FUNCTION centile_store.rows_down(bigint, boolean, text, bigint, bigint, bigint, bigint, integer) IS
+'Rows of a ranking from a key and its position downwards. Example: SELECT * FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 1, 10);';

@@ -1,0 +1,8 @@
+-- The way back from tie_key to the time in it.
+CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN timestamptz '2000-01-01 00:00:00+00'
+    + (2251799813685247 - (p_tie_key & 2251799813685247)) * interval '1 microsecond';
+
+COMMENT ON FUNCTION centile.tie_key_time(bigint) IS
+'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';

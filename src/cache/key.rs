@@ -1,0 +1,88 @@
+//! What the cache is asked for: every key there is, each with a stated lifetime.
+
+use std::{fmt, time::Duration};
+
+/// The name of a cached value, below the cache's prefix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CacheKey {
+    /// The players of each bucket of a ranking at one version: `counts:{ranking}:{version}`, for 60 s.
+    /// It never changes.
+    Counts {
+        /// The ranking.
+        ranking: i64,
+        /// The version of the counts; it carries the epoch.
+        version: String,
+    },
+    /// The first players of a ranking, as served: `top:{epoch}:{ranking}:{size}`, for 60 s.
+    /// The version is in the value.
+    Top {
+        /// The database's epoch.
+        epoch: String,
+        /// The ranking.
+        ranking: i64,
+        /// How many players.
+        size: u32,
+    },
+    /// The first players of a closed period: `closed:{epoch}:{period}:{revision}:top:{size}`, for ever.
+    /// It never changes.
+    Closed {
+        /// The database's epoch.
+        epoch: String,
+        /// The period.
+        period: i64,
+        /// The archive's revision.
+        revision: i64,
+        /// How many players.
+        size: u32,
+    },
+    /// A user's profile: `user:{user_id}`, for 300 s. The profile revision is in the value.
+    User {
+        /// The caller's id of the user.
+        user_id: String,
+    },
+}
+
+impl CacheKey {
+    /// How long a value of this key may be kept; `None` for ever.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Duration> {
+        match self {
+            Self::Counts { .. } | Self::Top { .. } => Some(Duration::from_mins(1)),
+            Self::User { .. } => Some(Duration::from_mins(5)),
+            Self::Closed { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for CacheKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counts { ranking, version } => write!(f, "counts:{ranking}:{version}"),
+            Self::Top { epoch, ranking, size } => write!(f, "top:{epoch}:{ranking}:{size}"),
+            Self::Closed { epoch, period, revision, size } => {
+                write!(f, "closed:{epoch}:{period}:{revision}:top:{size}")
+            }
+            Self::User { user_id } => write!(f, "user:{user_id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_lifetimes_are_as_designed() {
+        let epoch = || "7-1-5".to_owned();
+        let cases = [
+            (CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() }, "counts:3:7-1-5.12", Some(60)),
+            (CacheKey::Top { epoch: epoch(), ranking: 3, size: 100 }, "top:7-1-5:3:100", Some(60)),
+            (CacheKey::Closed { epoch: epoch(), period: 4, revision: 2, size: 10 }, "closed:7-1-5:4:2:top:10", None),
+            (CacheKey::User { user_id: "a b:c".to_owned() }, "user:a b:c", Some(300)),
+        ];
+        for (key, text, seconds) in cases {
+            assert_eq!(key.to_string(), text);
+            assert_eq!(key.lifetime(), seconds.map(Duration::from_secs), "{text}");
+        }
+    }
+}

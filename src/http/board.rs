@@ -1,0 +1,248 @@
+//! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web::{Data, Payload},
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Api,
+    body::{self, Integer},
+    caller,
+    path::BoardPath,
+    problem::{ListProblems, ReadProblems, WriteProblems},
+    query, reply,
+};
+use crate::{
+    Error, Result,
+    board::{self, Board, BoardChange, FirstLayout, Mode, NewBoard, Order, PeriodKind, Ties},
+};
+
+/// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, 6).
+const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
+
+/// The rules of a new board.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateBoard {
+    /// Name in URLs.
+    #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    slug: String,
+    /// Title for people; the slug when absent.
+    #[schema(example = "Arena")]
+    title: Option<String>,
+    /// How scores add up.
+    mode: Mode,
+    /// Which scores are better; `desc` when absent.
+    order: Option<Order>,
+    /// What becomes of equal scores; `shared` when absent.
+    ties: Option<Ties>,
+    /// The kinds of period kept, each once; `all_time` alone when absent.
+    #[schema(example = json!(["all_time", "week"]), min_items = 1)]
+    periods: Option<Vec<PeriodKind>>,
+    /// Writer lanes; by the number of cores when absent.
+    #[schema(minimum = 1, maximum = 64)]
+    lanes: Option<i16>,
+    /// IANA time zone in which days, weeks and months begin; `UTC` when absent.
+    #[schema(example = "Europe/Berlin")]
+    time_zone: Option<String>,
+    /// Least points an event may carry; −(2⁵³ − 1) when absent.
+    #[schema(value_type = Option<i64>, example = 0)]
+    points_min: Option<Integer>,
+    /// Most points an event may carry; 2⁵³ − 1 when absent.
+    #[schema(value_type = Option<i64>, example = 1_000)]
+    points_max: Option<Integer>,
+    /// Where the first score ranges of a ranking lie, while it has no players to tell.
+    first_layout: Option<FirstLayout>,
+}
+
+impl TryFrom<CreateBoard> for NewBoard {
+    type Error = Error;
+
+    fn try_from(request: CreateBoard) -> Result<Self> {
+        Ok(Self {
+            slug: request.slug.parse().map_err(|error| renamed(error, "slug"))?,
+            title: request.title,
+            mode: request.mode,
+            order: request.order.unwrap_or(Order::Desc),
+            ties: request.ties.unwrap_or(Ties::Shared),
+            periods: request.periods.unwrap_or_else(|| vec![PeriodKind::AllTime]),
+            lanes: request.lanes,
+            time_zone: request.time_zone.unwrap_or_else(|| "UTC".to_owned()),
+            points_min: request.points_min.map_or(-DEFAULT_POINTS_BOUND, |Integer(points)| points),
+            points_max: request.points_max.map_or(DEFAULT_POINTS_BOUND, |Integer(points)| points),
+            first_layout: request.first_layout,
+        })
+    }
+}
+
+/// The same refusal, naming the field as this call names it.
+fn renamed(error: Error, field: &str) -> Error {
+    match error {
+        Error::Invalid { message, .. } => Error::invalid(field, message),
+        other => other,
+    }
+}
+
+/// Changes to a board; what is absent stays. Mode, order, ties, time zone and lanes cannot change once events exist.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpdateBoard {
+    /// New title for people.
+    #[schema(example = "Arena, season two")]
+    title: Option<String>,
+    /// New mode.
+    mode: Option<Mode>,
+    /// New order.
+    order: Option<Order>,
+    /// New rule for ties.
+    ties: Option<Ties>,
+    /// New IANA time zone.
+    time_zone: Option<String>,
+    /// New number of writer lanes.
+    #[schema(minimum = 1, maximum = 64)]
+    lanes: Option<i16>,
+    /// New least points an event may carry.
+    #[schema(value_type = Option<i64>)]
+    points_min: Option<Integer>,
+    /// New most points an event may carry.
+    #[schema(value_type = Option<i64>)]
+    points_max: Option<Integer>,
+}
+
+impl From<UpdateBoard> for BoardChange {
+    fn from(request: UpdateBoard) -> Self {
+        Self {
+            title: request.title,
+            mode: request.mode,
+            order: request.order,
+            ties: request.ties,
+            time_zone: request.time_zone,
+            lanes: request.lanes,
+            points_min: request.points_min.map(|Integer(points)| points),
+            points_max: request.points_max.map(|Integer(points)| points),
+        }
+    }
+}
+
+/// A board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BoardResponse {
+    /// Name in URLs.
+    #[schema(example = "arena")]
+    slug: String,
+    /// Title for people.
+    #[schema(example = "Arena")]
+    title: String,
+    /// How scores add up.
+    mode: Mode,
+    /// Which scores are better.
+    order: Order,
+    /// What becomes of equal scores.
+    ties: Ties,
+    /// The kinds of period kept.
+    periods: Vec<PeriodKind>,
+    /// Writer lanes.
+    lanes: i16,
+    /// IANA time zone in which days, weeks and months begin.
+    #[schema(example = "UTC")]
+    time_zone: String,
+    /// Least points an event may carry.
+    points_min: i64,
+    /// Most points an event may carry.
+    points_max: i64,
+    /// When the board was made.
+    created_at: DateTime<Utc>,
+}
+
+impl From<&Board> for BoardResponse {
+    fn from(board: &Board) -> Self {
+        Self {
+            slug: board.slug.to_string(),
+            title: board.title.clone(),
+            mode: board.mode,
+            order: board.order,
+            ties: board.ties,
+            periods: board.periods.clone(),
+            lanes: board.lanes,
+            time_zone: board.time_zone.clone(),
+            points_min: board.points_min,
+            points_max: board.points_max,
+            created_at: board.created_at,
+        }
+    }
+}
+
+/// All boards.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BoardsResponse {
+    /// The boards, by slug.
+    boards: Vec<BoardResponse>,
+}
+
+/// Make a board
+///
+/// Needs an admin key.
+#[utoipa::path(
+    post, path = "/v1/boards", operation_id = "create_board", tag = "boards", security(("key" = [])),
+    request_body = CreateBoard,
+    responses(
+        (status = 201, description = "The board was made.", body = BoardResponse,
+            headers(("Location" = String, description = "Path of the board."))),
+        WriteProblems,
+    ),
+)]
+pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    query::none(&request)?;
+    let new: CreateBoard = body::json(&api.settings, &request, payload).await?;
+    let board = board::create(&api.service, new.try_into()?).await?;
+    let location = header::HeaderValue::try_from(format!("/v1/boards/{}", board.slug))
+        .map_err(|error| Error::Internal(format!("board {} has no address: {error}", board.slug)))?;
+    let mut response = reply::written(StatusCode::CREATED, &BoardResponse::from(&board));
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+/// List the boards
+#[utoipa::path(
+    get, path = "/v1/boards", operation_id = "list_boards", tag = "boards",
+    responses((status = 200, description = "All boards, by slug.", body = BoardsResponse), ListProblems),
+)]
+pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    query::none(&request)?;
+    let boards = board::list(&api.service).await?;
+    Ok(reply::read(&BoardsResponse { boards: boards.iter().map(BoardResponse::from).collect() }))
+}
+
+/// Show a board
+#[utoipa::path(
+    get, path = "/v1/boards/{board}", operation_id = "show_board", tag = "boards", params(BoardPath),
+    responses((status = 200, description = "The board.", body = BoardResponse), ReadProblems),
+)]
+pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    query::none(&request)?;
+    let board = BoardPath::of(&request)?.find(&api.service).await?;
+    Ok(reply::read(&BoardResponse::from(&*board)))
+}
+
+/// Change a board
+///
+/// Needs an admin key. Mode, order, ties, time zone and lanes cannot change once events exist.
+#[utoipa::path(
+    patch, path = "/v1/boards/{board}", operation_id = "update_board", tag = "boards", security(("key" = [])),
+    params(BoardPath), request_body = UpdateBoard,
+    responses((status = 200, description = "The board as it is now.", body = BoardResponse), WriteProblems),
+)]
+pub(super) async fn update(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    query::none(&request)?;
+    let change: UpdateBoard = body::json(&api.settings, &request, payload).await?;
+    let board = board::update(&api.service, &path.board, change.into()).await?;
+    Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
+}

@@ -1,0 +1,252 @@
+//! Request bodies: JSON of a limited size, with refusals that name the field.
+//!
+//! What is not JSON is malformed (400); JSON that the call cannot take is invalid (422).
+
+use std::fmt;
+
+use actix_web::{HttpMessage, HttpRequest, http::header, web};
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned, IgnoredAny, Unexpected, Visitor},
+};
+use serde_path_to_error::Path;
+
+use super::Settings;
+use crate::{Error, Result};
+
+/// The field that a refusal names when the body as a whole is at fault.
+pub(super) const WHOLE: &str = "body";
+
+/// The body of `request` as text, empty when there is none.
+pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: web::Payload) -> Result<String> {
+    let limit = settings.body_limit_bytes;
+    let too_large = || Error::TooLarge(format!("the body has more than {limit} bytes"));
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > limit) {
+        return Err(too_large());
+    }
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
+    }
+    let bytes = payload
+        .to_bytes_limited(limit)
+        .await
+        .map_err(|_| too_large())?
+        .map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
+    // A call whose body is optional may come without a type; bytes may not.
+    if !bytes.is_empty() && !is_json(request) {
+        return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
+    }
+    String::from_utf8(bytes.into()).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))
+}
+
+/// Whether the body is declared to be JSON: `application/json`, or a type built on it.
+fn is_json(request: &HttpRequest) -> bool {
+    let declared = request.mime_type().ok().flatten();
+    declared.is_some_and(|mime| {
+        mime.type_() == "application" && (mime.subtype() == "json" || mime.suffix().is_some_and(|s| s == "json"))
+    })
+}
+
+/// The body of `request` as a `T`.
+pub(super) async fn json<T: DeserializeOwned>(
+    settings: &Settings,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<T> {
+    object(&text(settings, request, payload).await?)
+}
+
+/// The body of `request` as a `T`, which is its default when there is no body, or `null` for one.
+pub(super) async fn optional_json<T: DeserializeOwned + Default>(
+    settings: &Settings,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<T> {
+    let text = text(settings, request, payload).await?;
+    if text.is_empty() || text.trim_ascii() == "null" { Ok(T::default()) } else { object(&text) }
+}
+
+/// The JSON object `text` as a `T`. serde would also fill the fields of a struct from a list, in their order.
+pub(super) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
+    if !text.trim_ascii_start().starts_with('{') {
+        parse::<IgnoredAny>(text)?;
+        return Err(Error::invalid(WHOLE, "must be a JSON object"));
+    }
+    parse(text)
+}
+
+/// The JSON `text` as a `T`.
+pub(super) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| refusal(WHOLE, error.path(), &error.inner().to_string()))
+        .and_then(|value| {
+            deserializer.end().map_err(|error| Error::Malformed(error.to_string()))?;
+            Ok(value)
+        });
+    match parsed {
+        // Only a failure pays for a second look, which tells JSON that does not fit from what is not JSON at all.
+        Err(error) if serde_json::from_str::<IgnoredAny>(text).is_err() => Err(Error::Malformed(error.to_string())),
+        parsed => parsed,
+    }
+}
+
+/// Why a value was refused, naming the field: where serde stood (`path`), or what it names itself; `whole` for neither.
+pub(super) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
+    let path = path.to_string();
+    // serde stands at the whole when a field of it is missing or repeated, and names that field in its message only.
+    let named = ["missing field `", "duplicate field `"].into_iter().find_map(|start| message.strip_prefix(start));
+    let field = match (path.as_str(), named.and_then(|rest| rest.split('`').next())) {
+        (".", Some(name)) => name.to_owned(),
+        (".", None) => whole.to_owned(),
+        (path, Some(name)) => format!("{path}.{name}"),
+        (path, None) => path.to_owned(),
+    };
+    Error::invalid(field, message)
+}
+
+/// A JSON number without fraction or exponent that fits in 64 bits: `1.5`, `1e3` and `"5"` are refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Integer(pub(super) i64);
+
+impl<'de> Deserialize<'de> for Integer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_i64(IntegerVisitor)
+    }
+}
+
+struct IntegerVisitor;
+
+impl Visitor<'_> for IntegerVisitor {
+    type Value = Integer;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a whole number from {} to {}", i64::MIN, i64::MAX)
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Integer, E> {
+        Ok(Integer(value))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Integer, E> {
+        i64::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+    }
+}
+
+/// Reads a field whose absence and `null` mean different things: absent is `None` (by `#[serde(default)]`), `null` is
+/// `Some(None)`.
+#[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+pub(super) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{FromRequest, ResponseError, test::TestRequest};
+
+    use super::*;
+
+    /// The status with which a body is refused, or 200, at a limit of 16 bytes.
+    async fn status_of(request: TestRequest) -> u16 {
+        let settings = Settings { workers: 1, body_limit_bytes: 16, default_board: parsed("arena") };
+        let (request, mut payload) = request.to_http_parts();
+        let payload = web::Payload::from_request(&request, &mut payload).await;
+        let Ok(payload) = payload else { return 500 };
+        let body = optional_json::<serde_json::Map<String, serde_json::Value>>(&settings, &request, payload).await;
+        body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
+    }
+
+    fn parsed<T: std::str::FromStr<Err = Error>>(text: &str) -> T {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[actix_web::test]
+    async fn bodies_are_json_of_limited_size() {
+        let json = || TestRequest::post().insert_header(header::ContentType::json());
+        assert_eq!(status_of(json().set_payload(r#"{"a":"23456789"}"#)).await, 200);
+        assert_eq!(status_of(json().set_payload(r#"{"a":"234567890"}"#)).await, 413);
+        let announced = json().insert_header((header::CONTENT_LENGTH, 17));
+        assert_eq!(status_of(announced).await, 413);
+        assert_eq!(status_of(json().set_payload(&b"{\"\xff\":1}"[..])).await, 400);
+        assert_eq!(status_of(json().insert_header((header::CONTENT_ENCODING, "gzip")).set_payload("{}")).await, 415);
+
+        let typed =
+            |mime: &'static str| TestRequest::post().insert_header((header::CONTENT_TYPE, mime)).set_payload("{}");
+        assert_eq!(status_of(typed("application/json; charset=utf-8")).await, 200);
+        assert_eq!(status_of(typed("application/vnd.game+json")).await, 200);
+        assert_eq!(status_of(typed("application/x-www-form-urlencoded")).await, 415);
+        assert_eq!(status_of(typed("text/json")).await, 415);
+        assert_eq!(status_of(TestRequest::post().set_payload("{}")).await, 415);
+        assert_eq!(status_of(TestRequest::post()).await, 200);
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only what is refused matters here")]
+    struct Sample {
+        points: Integer,
+        inner: Option<Inner>,
+        #[serde(default)]
+        list: Vec<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only what is refused matters here")]
+    struct Inner {
+        depth: Integer,
+    }
+
+    #[test]
+    fn json_that_does_not_fit_is_invalid_and_names_the_field() {
+        let cases = [
+            (r#"{"points":"5"}"#, "points", "invalid type: string \"5\", expected a whole number from"),
+            (r#"{"points":1.5}"#, "points", "floating point `1.5`, expected a whole number"),
+            (r#"{"points":1e3}"#, "points", "floating point `1000.0`"),
+            (r#"{"points":1e400}"#, "points", "number out of range"),
+            (r#"{"points":null}"#, "points", "null"),
+            (r#"{"points":9223372036854775808}"#, "points", "integer `9223372036854775808`"),
+            (r#"{"points":100000000000000000000}"#, "points", "expected a whole number"),
+            (r#"{"points":1,"points":2}"#, "points", "duplicate"),
+            (r#"{"points":1,"colour":1}"#, "colour", "unknown field"),
+            (r"{}", "points", "missing"),
+            (r#"{"points":1,"inner":{}}"#, "inner.depth", "missing"),
+            (r#"{"points":1,"list":[{"depth":1},{"depth":true}]}"#, "list[1].depth", "boolean"),
+            (r"[1]", "body", "must be a JSON object"),
+            (r"5", "body", "must be a JSON object"),
+        ];
+        for (text, wanted, reason) in cases {
+            match object::<Sample>(text) {
+                Err(Error::Invalid { field, message }) => {
+                    assert_eq!(field, wanted, "{text}: {message}");
+                    assert!(message.contains(reason), "{text}: {message}");
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_malformed_and_says_where() {
+        let cases = [
+            (r#"{"points":NaN}"#, "points: expected value"),
+            (r#"{"points":-Infinity}"#, "points: invalid number"),
+            (r#"{"points":01}"#, "points: "),
+            (r#"{"points":1"#, "EOF"),
+            (r#"{"points":1} x"#, "trailing"),
+            ("[1", "EOF"),
+            ("", "EOF"),
+        ];
+        for (text, reason) in cases {
+            match object::<Sample>(text) {
+                Err(Error::Malformed(message)) => assert!(message.contains(reason), "{text}: {message}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! `/v1/scores`: the default board in the shapes that leaderboard clients have long known.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Payload},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    Api, caller,
+    list::limit,
+    path::UserPath,
+    problem::{ListProblems, ReadProblems, WriteProblems},
+    query, reply,
+    submit::{Events, SubmitRequest, SubmitResponse, write_many, write_one},
+};
+use crate::{
+    Result,
+    board::{self, PeriodKind},
+    period::PeriodSelector,
+    rank::{self, PageStart, Row},
+};
+
+/// How long a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ClassicListQuery {
+    /// Most rows.
+    #[param(minimum = 1, maximum = 1000, default = 10)]
+    limit: Option<u64>,
+}
+
+/// A player's line.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ClassicRow<'a> {
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Name.
+    #[schema(example = "Ada")]
+    user_name: &'a str,
+    /// Rank.
+    #[schema(example = 1, minimum = 1)]
+    rank: u64,
+    /// Score.
+    #[schema(example = 1_234)]
+    score: i64,
+}
+
+impl<'a> From<&'a Row> for ClassicRow<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self { user_id: &row.user_id, user_name: &row.user_name, rank: row.rank, score: row.score }
+    }
+}
+
+/// The top of the default board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ClassicListResponse<'a> {
+    /// The players, best first.
+    data: Vec<ClassicRow<'a>>,
+    /// Rows in `data`.
+    #[schema(example = 10)]
+    total: usize,
+}
+
+/// A player's score and rank.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ClassicUser<'a> {
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Score of all time; null on a board that does not keep it.
+    #[schema(example = 1_234, required = true)]
+    score: Option<i64>,
+    /// Rank of all time; null on a board that does not keep it.
+    #[schema(example = 1, minimum = 1, required = true)]
+    rank: Option<u64>,
+}
+
+/// One player of the default board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ClassicUserResponse<'a> {
+    /// The player.
+    user_info: ClassicUser<'a>,
+}
+
+/// What became of one event, or of each event of a list.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
+#[serde(untagged)]
+pub(super) enum ClassicSubmitAnswer<'a> {
+    /// Of one event.
+    One(ClassicUserResponse<'a>),
+    /// Of a list.
+    Many(SubmitResponse),
+}
+
+/// Write scores on the default board
+///
+/// Needs a server key for the board, or an admin key. Takes what the board's own path takes.
+#[utoipa::path(
+    post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
+    request_body = SubmitRequest,
+    responses(
+        (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer), WriteProblems,
+    ),
+)]
+pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let key = caller::authenticated(&api, &request).await?;
+    key.may_write(&api.settings.default_board)?;
+    query::none(&request)?;
+    let board = board::find(&api.service, &api.settings.default_board).await?;
+    match Events::of(&api.settings, &request, payload, true).await? {
+        Events::One(event) => {
+            let user_id = event.user_id.clone();
+            let accepted = write_one(&api.service, &board, event).await?;
+            let standing = accepted.periods.get(PeriodKind::AllTime.name());
+            let user_info = ClassicUser {
+                user_id: user_id.as_str(),
+                score: standing.map(|standing| standing.score),
+                rank: standing.and_then(|standing| standing.rank),
+            };
+            Ok(reply::written(StatusCode::OK, &ClassicUserResponse { user_info }))
+        }
+        Events::Many(events) => {
+            let results = write_many(&api.service, &board, events).await?;
+            Ok(reply::written(StatusCode::OK, &results))
+        }
+    }
+}
+
+/// Read the top of the default board
+#[utoipa::path(
+    get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic", params(ClassicListQuery),
+    responses((status = 200, description = "The best of all time.", body = ClassicListResponse), ListProblems),
+)]
+pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let query: ClassicListQuery = query::parse(&request)?;
+    let limit = limit(query.limit)?;
+    let board = board::find(&api.service, &api.settings.default_board).await?;
+    let start = PageStart::Position(1);
+    let page = rank::page(&api.service, &board, &PeriodSelector::default(), start, limit).await?;
+    let data: Vec<_> = page.rows.iter().map(ClassicRow::from).collect();
+    Ok(reply::read(&ClassicListResponse { total: data.len(), data }))
+}
+
+/// Read a player of the default board
+#[utoipa::path(
+    get, path = "/v1/scores/{user_id}", operation_id = "show_classic_score", tag = "classic", params(UserPath),
+    responses((status = 200, description = "Score and rank of all time.", body = ClassicUserResponse), ReadProblems),
+)]
+pub(super) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let board = board::find(&api.service, &api.settings.default_board).await?;
+    let standing = rank::standing(&api.service, &board, &PeriodSelector::default(), &user_id, 0).await?;
+    let player = &standing.player;
+    let user_info = ClassicUser { user_id: &player.user_id, score: Some(player.score), rank: Some(player.rank) };
+    Ok(reply::read(&ClassicUserResponse { user_info }))
+}

@@ -1,0 +1,91 @@
+//! A path of the API and the methods that it answers.
+
+use actix_web::{
+    FromRequest, Handler, HttpRequest, Resource, Responder,
+    guard::{self, Guard},
+    http::Method,
+    web,
+};
+
+use super::problem;
+
+/// A path and its handlers. Any other method is answered with 405 and an `Allow` header naming those it has.
+pub(super) struct Endpoint {
+    path: &'static str,
+    methods: Vec<Method>,
+    resource: Resource,
+}
+
+impl Endpoint {
+    /// A path that answers nothing yet.
+    pub(super) fn new(path: &'static str) -> Self {
+        Self { path, methods: Vec::new(), resource: web::resource(path) }
+    }
+
+    /// A path that leaves every method but `method` to the paths registered after it.
+    pub(super) fn only<F, Args>(path: &'static str, method: Method, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        let mut endpoint = Self::new(path);
+        endpoint.resource = endpoint.resource.guard(guard::Method(method.clone()));
+        endpoint.on(method, handler)
+    }
+
+    /// Answers GET, and HEAD, for which the server leaves the body out (RFC 9110, 9.3.2).
+    pub(super) fn get<F, Args>(mut self, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.methods.extend([Method::GET, Method::HEAD]);
+        self.route(guard::Any(guard::Get()).or(guard::Head()), handler)
+    }
+
+    /// Answers `method`.
+    pub(super) fn on<F, Args>(mut self, method: Method, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.methods.push(method.clone());
+        self.route(guard::Method(method), handler)
+    }
+
+    fn route<F, Args>(mut self, guard: impl Guard + 'static, handler: F) -> Self
+    where
+        F: Handler<Args>,
+        Args: FromRequest + 'static,
+        F::Output: Responder + 'static,
+    {
+        self.resource = self.resource.route(web::route().guard(guard).to(handler));
+        self
+    }
+
+    /// The path, as the document of the API writes it.
+    #[cfg(test)]
+    pub(super) fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// The methods that the path answers.
+    #[cfg(test)]
+    pub(super) fn methods(&self) -> &[Method] {
+        &self.methods
+    }
+
+    /// Makes the path part of an application.
+    pub(super) fn register(self, config: &mut web::ServiceConfig) {
+        let allow = self.methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        let path = self.path;
+        let refuse = move |request: HttpRequest| {
+            let response = problem::method_not_allowed(request.method().as_str(), path, &allow);
+            async move { response }
+        };
+        config.service(self.resource.default_service(web::to(refuse)));
+    }
+}

@@ -1,0 +1,51 @@
+//! `/v1/boards/{board}/rank`: the rank that a score would have.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{Api, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
+use crate::{Result, rank};
+
+/// Which score.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct NewcomerQuery {
+    /// The score to place.
+    #[param(example = 1_234)]
+    score: i64,
+    /// Which period, as in a list; `all_time` when absent.
+    #[param(example = "week")]
+    period: Option<String>,
+}
+
+/// Where a score would stand.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NewcomerResponse<'a> {
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    /// The score that was asked about.
+    #[schema(example = 1_234)]
+    score: i64,
+    /// The rank that a newcomer with this score would have now.
+    #[schema(example = 6, minimum = 1)]
+    rank: u64,
+}
+
+/// Read the rank of a score
+///
+/// The rank that a newcomer with this score would have now: behind equals, except on `shared` boards.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading",
+    params(BoardPath, NewcomerQuery),
+    responses((status = 200, description = "The rank of the score.", body = NewcomerResponse), ReadProblems),
+)]
+pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let query: NewcomerQuery = query::parse(&request)?;
+    let selector = query::selector(query.period.as_deref())?;
+    let board = path.find(&api.service).await?;
+    let (header, rank) = rank::newcomer(&api.service, &board, &selector, query.score).await?;
+    Ok(reply::read(&NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank }))
+}

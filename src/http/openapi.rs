@@ -1,0 +1,136 @@
+//! The `OpenAPI` document, made from the code: each handler describes itself, and this file puts them together.
+
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        Components,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use super::{
+    board, classic, distribution, docs, health, history, list, newcomer, period,
+    problem::{self, Problem},
+    standing, submit, transaction, user,
+};
+
+/// The document of this service.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Centile",
+        description = "A leaderboard service. Every rank is exact for the version that its answer names. Reading needs no \
+            key; writing needs a key, sent as `Authorization: Bearer …`. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
+            have (405, with `Allow`).",
+        license(name = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        list::list,
+        list::query,
+        standing::show,
+        history::list,
+        newcomer::show,
+        distribution::show,
+        submit::submit,
+        board::list,
+        board::create,
+        board::show,
+        board::update,
+        period::list,
+        user::put,
+        user::show,
+        user::ban,
+        user::unban,
+        standing::reset,
+        transaction::void,
+        classic::list,
+        classic::submit,
+        classic::standing,
+        health::alive,
+        health::ready_to_serve,
+        docs::document,
+    ),
+    components(schemas(Problem)),
+    modifiers(&Shared),
+    tags(
+        (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution."),
+        (name = "writing", description = "Scores, from game servers."),
+        (name = "boards", description = "What is ranked, by which rules, over which periods."),
+        (name = "players", description = "What is known of players."),
+        (name = "administration", description = "Acts on players and scores; all are kept in the ledger."),
+        (name = "classic", description = "The default board in well-known shapes."),
+        (name = "operation", description = "For whoever runs the service."),
+    ),
+)]
+struct Document;
+
+/// What several calls refer to: the key, and the problem answers.
+struct Shared;
+
+impl Modify for Shared {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let key = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, made with `centile key create`."))
+            .build();
+        let components = document.components.get_or_insert_with(Components::new);
+        components.add_security_scheme("key", SecurityScheme::Http(key));
+        for (name, response) in problem::components() {
+            components.responses.insert(name.to_owned(), response.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Method and path of every operation in the document.
+    fn documented() -> BTreeSet<(String, String)> {
+        let document = serde_json::to_value(openapi()).unwrap_or_default();
+        let paths = document["paths"].as_object().cloned().unwrap_or_default();
+        let operations = paths.into_iter().flat_map(|(path, item)| {
+            let methods: Vec<String> = item.as_object().map(|item| item.keys().cloned().collect()).unwrap_or_default();
+            methods.into_iter().map(move |method| (method.to_uppercase(), path.clone()))
+        });
+        operations.collect()
+    }
+
+    #[test]
+    fn the_document_and_the_routes_are_the_same() {
+        let mut routed = BTreeSet::new();
+        for endpoint in super::super::endpoints() {
+            // HEAD goes with GET and is not described by itself.
+            for method in endpoint.methods().iter().filter(|method| *method != actix_web::http::Method::HEAD) {
+                routed.insert((method.to_string(), endpoint.path().to_owned()));
+            }
+        }
+        assert_eq!(documented(), routed);
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document = serde_json::to_value(openapi()).unwrap_or_default();
+        let mut open = vec![&document];
+        while let Some(value) = open.pop() {
+            match value {
+                serde_json::Value::Object(members) => {
+                    if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
+                        let pointer = target.strip_prefix('#').unwrap_or_default();
+                        assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
+                    }
+                    open.extend(members.values());
+                }
+                serde_json::Value::Array(items) => open.extend(items),
+                _ => {}
+            }
+        }
+    }
+}

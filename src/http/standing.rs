@@ -1,0 +1,135 @@
+//! `/v1/boards/{board}/scores/{user_id}`: one player on a board.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::{
+    Api, caller,
+    list::{RankingResponse, RowResponse},
+    path::{BoardPath, UserPath},
+    problem::{ActProblems, ReadProblems},
+    query, reply,
+};
+use crate::{
+    Result,
+    board::Board,
+    rank::{self, Standing},
+    score,
+    user::check_text,
+};
+
+/// Which period, and how many neighbours.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StandingQuery {
+    /// Which period, as in a list; `all_time` when absent.
+    #[param(example = "week")]
+    period: Option<String>,
+    /// Players wanted above, and as many below.
+    #[param(minimum = 0, maximum = 100, default = 4)]
+    around: Option<u64>,
+}
+
+/// Why a player starts anew.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ResetQuery {
+    /// Kept in the ledger.
+    #[param(example = "asked for it", min_length = 1, max_length = 256)]
+    reason: Option<String>,
+}
+
+/// A player's standing.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct StandingResponse<'a> {
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Name.
+    #[schema(example = "Ada")]
+    user_name: &'a str,
+    /// Address of a picture.
+    #[schema(required = true)]
+    avatar: Option<&'a str>,
+    /// Score.
+    #[schema(example = 1_234)]
+    score: i64,
+    /// Rank, shared among equals on `shared` boards.
+    #[schema(example = 6, minimum = 1)]
+    rank: u64,
+    /// Place in the total order, from 1, never shared.
+    #[schema(example = 7, minimum = 1)]
+    position: u64,
+    /// 100 × players strictly worse ÷ max(players − 1, 1).
+    #[schema(example = 99.4, minimum = 0, maximum = 100)]
+    percentile: f64,
+    /// When the score was reached.
+    reached_at: DateTime<Utc>,
+    /// The players just above, best first.
+    above: Vec<RowResponse<'a>>,
+    /// The players just below, best first.
+    below: Vec<RowResponse<'a>>,
+}
+
+impl<'a> StandingResponse<'a> {
+    fn new(board: &'a Board, standing: &'a Standing) -> Self {
+        let player = &standing.player;
+        Self {
+            ranking: RankingResponse::new(board, &standing.header),
+            user_id: &player.user_id,
+            user_name: &player.user_name,
+            avatar: player.avatar.as_deref(),
+            score: player.score,
+            rank: player.rank,
+            position: player.position,
+            percentile: standing.percentile,
+            reached_at: player.reached_at,
+            above: standing.above.iter().map(RowResponse::from).collect(),
+            below: standing.below.iter().map(RowResponse::from).collect(),
+        }
+    }
+}
+
+/// Read a player's standing
+///
+/// Score, rank, position and percentile, with the players just above and below.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading",
+    params(BoardPath, UserPath, StandingQuery),
+    responses((status = 200, description = "The player's standing.", body = StandingResponse), ReadProblems),
+)]
+pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let query: StandingQuery = query::parse(&request)?;
+    let selector = query::selector(query.period.as_deref())?;
+    let around = query::bounded("around", query.around, 4, 0, 100)?;
+    let board = path.find(&api.service).await?;
+    let standing = rank::standing(&api.service, &board, &selector, &user_id, around).await?;
+    Ok(reply::read(&StandingResponse::new(&board, &standing)))
+}
+
+/// Reset a player
+///
+/// Needs an admin key. The player starts anew in the periods that hold now; the ledger keeps what was.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "reset_player", tag = "administration",
+    security(("key" = [])), params(BoardPath, UserPath, ResetQuery),
+    responses((status = 204, description = "The player has no score on the board any more."), ActProblems),
+)]
+pub(super) async fn reset(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let ResetQuery { reason } = query::parse(&request)?;
+    reason.as_deref().map_or(Ok(()), |reason| check_text("reason", reason, 256))?;
+    let board = path.find(&api.service).await?;
+    score::reset(&api.service, &board, &user_id, reason.as_deref()).await?;
+    Ok(reply::done())
+}

@@ -1,0 +1,108 @@
+//! The top of a ranking: a body that is rendered once, cached whole, and asked for again with its `ETag`.
+
+use actix_web::{
+    HttpMessage, HttpRequest, HttpResponse,
+    http::header::{self, CacheControl, CacheDirective, ContentType, ETag, EntityTag, IfNoneMatch},
+    web::Bytes,
+};
+
+use super::{Api, list::PageResponse};
+use crate::{
+    Error, Result,
+    board::Board,
+    period::PeriodSelector,
+    rank::{self, Page, Top},
+};
+
+/// Answers with the first `limit` players, or with 304 when `request` names the `ETag` they have.
+pub(super) async fn answer(
+    api: &Api,
+    request: &HttpRequest,
+    board: &Board,
+    selector: &PeriodSelector,
+    limit: u32,
+) -> Result<HttpResponse> {
+    let top = rank::top(&api.service, board, selector, limit, render).await?;
+    respond(request, &top)
+}
+
+/// The body to cache; empty, which [`respond`] refuses, should it not be possible to write it as JSON.
+fn render(board: &Board, page: &Page) -> String {
+    serde_json::to_string(&PageResponse::new(board, page)).unwrap_or_default()
+}
+
+/// `top` as an answer to `request`.
+///
+/// A stale body says so and is answered whole and without `ETag`: the tag is that of the body without the mark.
+fn respond(request: &HttpRequest, top: &Top) -> Result<HttpResponse> {
+    let members =
+        top.body.strip_prefix('{').ok_or_else(|| Error::Internal("a top list was rendered as no object".into()))?;
+    if let Some(age) = top.stale_for {
+        let seconds = age.as_secs();
+        return Ok(HttpResponse::Ok()
+            .insert_header(ContentType::json())
+            .insert_header(CacheControl(vec![CacheDirective::NoCache]))
+            .insert_header((header::AGE, seconds))
+            .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
+    }
+    let tag: EntityTag = format!("\"{}\"", top.etag)
+        .parse()
+        .map_err(|_| Error::Internal(format!("{:?} cannot be an entity tag", top.etag)))?;
+    let is_known = match request.get_header::<IfNoneMatch>() {
+        Some(IfNoneMatch::Any) => true,
+        Some(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(&tag)),
+        None => false,
+    };
+    let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+    response.insert_header(ETag(tag)).insert_header(CacheControl(vec![CacheDirective::NoCache]));
+    if is_known {
+        return Ok(response.finish());
+    }
+    Ok(response.insert_header(ContentType::json()).body(Bytes::copy_from_slice(top.body.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actix_web::{body::to_bytes, http::StatusCode, test::TestRequest};
+
+    use super::*;
+
+    fn top(stale_for: Option<Duration>) -> Top {
+        Top { body: r#"{"board":"arena","scores":[]}"#.into(), etag: "7-12.4-10".into(), stale_for }
+    }
+
+    fn asked_with(known: &str) -> StatusCode {
+        let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, known)).to_http_request();
+        respond(&request, &top(None)).map_or(StatusCode::INTERNAL_SERVER_ERROR, |response| response.status())
+    }
+
+    #[test]
+    fn a_known_tag_is_answered_with_304() {
+        for known in ["\"7-12.4-10\"", "W/\"7-12.4-10\"", "\"other\", \"7-12.4-10\"", "*"] {
+            assert_eq!(asked_with(known), StatusCode::NOT_MODIFIED, "{known}");
+        }
+        for other in ["\"7-12.4-11\"", "7-12.4-10", "\"\"", ","] {
+            assert_eq!(asked_with(other), StatusCode::OK, "{other}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_stale_top_says_so_and_is_answered_whole() -> Result<()> {
+        let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, "*")).to_http_request();
+        let response = respond(&request, &top(Some(Duration::from_millis(3_900))))?;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers().get(header::AGE), Some(&3.into()));
+        assert!(!response.headers().contains_key(header::ETAG));
+        let body = to_bytes(response.into_body()).await.unwrap_or_default();
+        assert_eq!(body, r#"{"stale":true,"stale_for_seconds":3,"board":"arena","scores":[]}"#);
+        Ok(())
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_never_sent() {
+        let broken = Top { body: "".into(), ..top(None) };
+        assert!(respond(&TestRequest::default().to_http_request(), &broken).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! `/v1/boards/{board}/transactions/{transaction_id}`: one row of the ledger.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{Data, Payload},
+};
+
+use super::{
+    Api, caller,
+    path::{BoardPath, TransactionPath},
+    problem::WriteProblems,
+    query, reply,
+    user::ActRequest,
+};
+use crate::{Result, score};
+
+/// Void a score
+///
+/// Needs an admin key. The score does not count any more, in the periods that are still open; the ledger keeps it.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/transactions/{transaction_id}/void", operation_id = "void_score",
+    tag = "administration", security(("key" = [])), params(BoardPath, TransactionPath),
+    request_body = Option<ActRequest>,
+    responses((status = 204, description = "The score does not count any more."), WriteProblems),
+)]
+pub(super) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::of(&api.settings, &request, payload).await?;
+    let board = path.find(&api.service).await?;
+    score::void(&api.service, &board, transaction_id, act.reason()).await?;
+    Ok(reply::done())
+}

@@ -1,0 +1,166 @@
+//! `/v1/users/{user_id}`: players, whom all boards share.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Payload},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::{
+    Api, Settings, body, caller,
+    path::UserPath,
+    problem::{ReadProblems, WriteProblems},
+    query, reply,
+};
+use crate::{
+    Result,
+    user::{self, Profile, User, check_text},
+};
+
+/// What is to be known of a player; what is absent stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PutUser {
+    /// Name shown in lists, up to 128 bytes; a new player's is the id.
+    #[schema(example = "Ada", min_length = 1, max_length = 128)]
+    name: Option<String>,
+    /// Address of a picture, up to 1,024 bytes; null removes it.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+    #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024)]
+    avatar: Option<Option<String>>,
+    /// Whatever the game keeps with a player, up to 8,192 bytes.
+    #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
+    metadata: Option<Map<String, Value>>,
+}
+
+impl From<PutUser> for Profile {
+    fn from(request: PutUser) -> Self {
+        Self { name: request.name, avatar: request.avatar, metadata: request.metadata.map(Value::Object) }
+    }
+}
+
+/// Why an administrator acts. The whole body may be left out.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ActRequest {
+    /// Kept in the ledger, up to 256 bytes.
+    #[schema(example = "cheated", min_length = 1, max_length = 256)]
+    reason: Option<String>,
+}
+
+impl ActRequest {
+    /// The body of `request`, checked.
+    pub(super) async fn of(settings: &Settings, request: &HttpRequest, payload: Payload) -> Result<Self> {
+        let act: Self = body::optional_json(settings, request, payload).await?;
+        act.reason().map_or(Ok(()), |reason| check_text("reason", reason, 256))?;
+        Ok(act)
+    }
+
+    /// The reason, where one was given.
+    pub(super) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+}
+
+/// A player.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct UserResponse {
+    /// The caller's own id.
+    #[schema(example = "ada")]
+    user_id: String,
+    /// Name shown in lists.
+    #[schema(example = "Ada")]
+    name: String,
+    /// Address of a picture.
+    #[schema(required = true)]
+    avatar: Option<String>,
+    /// Whatever the game keeps with a player.
+    #[schema(value_type = Object, example = json!({"clan": "Lovelace"}))]
+    metadata: Value,
+    /// Whether the player is banned, and so in no ranking.
+    banned: bool,
+}
+
+impl From<User> for UserResponse {
+    fn from(user: User) -> Self {
+        Self {
+            user_id: user.user_id,
+            name: user.name,
+            avatar: user.avatar,
+            metadata: user.metadata,
+            banned: user.banned,
+        }
+    }
+}
+
+/// Make or change a player
+///
+/// Needs a server key or an admin key: a game server names its players.
+#[utoipa::path(
+    put, path = "/v1/users/{user_id}", operation_id = "put_user", tag = "players", security(("key" = [])),
+    params(UserPath), request_body = PutUser,
+    responses(
+        (status = 200, description = "The player was changed.", body = UserResponse),
+        (status = 201, description = "The player was made.", body = UserResponse),
+        WriteProblems,
+    ),
+)]
+pub(super) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    caller::authenticated(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let profile: PutUser = body::json(&api.settings, &request, payload).await?;
+    let (user, is_new) = user::put(&api.service, &user_id, profile.into()).await?;
+    let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(reply::written(status, &UserResponse::from(user)))
+}
+
+/// Show a player
+#[utoipa::path(
+    get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", params(UserPath),
+    responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
+)]
+pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let user = user::find(&api.service, &user_id).await?;
+    Ok(reply::read(&UserResponse::from(user)))
+}
+
+/// Ban a player
+///
+/// Needs an admin key. Takes the player out of every open ranking, and refuses the player's events, until unbanned.
+#[utoipa::path(
+    post, path = "/v1/users/{user_id}/ban", operation_id = "ban_user", tag = "administration", security(("key" = [])),
+    params(UserPath), request_body = Option<ActRequest>,
+    responses((status = 200, description = "The player is banned.", body = UserResponse), WriteProblems),
+)]
+pub(super) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::of(&api.settings, &request, payload).await?;
+    let user = user::ban(&api.service, &user_id, act.reason()).await?;
+    Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
+}
+
+/// Unban a player
+///
+/// Needs an admin key. Puts the player back where the ledger says.
+#[utoipa::path(
+    post, path = "/v1/users/{user_id}/unban", operation_id = "unban_user", tag = "administration",
+    security(("key" = [])), params(UserPath), request_body = Option<ActRequest>,
+    responses((status = 200, description = "The player is not banned.", body = UserResponse), WriteProblems),
+)]
+pub(super) async fn unban(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::of(&api.settings, &request, payload).await?;
+    let user = user::unban(&api.service, &user_id, act.reason()).await?;
+    Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
+}

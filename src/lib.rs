@@ -1,0 +1,22 @@
+//! Centile: a leaderboard service whose only truth is PostgreSQL.
+//!
+//! Read the modules in the order in which they stand here.
+
+pub mod error;
+
+pub mod board;
+pub mod key;
+pub mod period;
+pub mod rank;
+pub mod score;
+pub mod user;
+
+pub mod service;
+
+pub mod cache;
+pub mod store;
+
+pub mod http;
+pub mod local;
+
+pub use error::{Error, Result};

@@ -1,0 +1,3 @@
+//! The `centile` binary: one program, one command per job.
+
+fn main() {}

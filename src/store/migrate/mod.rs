@@ -1,0 +1,190 @@
+//! Brings a database to this program's schema: first the migrations, each once and in order, then the functions and
+//! views under `sql/`, whenever they differ from what the database has.
+//!
+//! Safe to run any number of times, at once, and to kill half-way: one session-level advisory lock lets one in, and
+//! every step is a transaction. Run it on a direct connection, not through a pooler that shares sessions.
+
+use std::fmt;
+
+use refinery_core::{
+    AsyncMigrate, Migration, Runner,
+    traits::r#async::{AsyncQuery, AsyncTransaction},
+};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, Row as _};
+use time::{OffsetDateTime, format_description::well_known::Rfc3339};
+
+use crate::{Error, Result};
+
+mod files;
+mod objects;
+
+pub use files::Files;
+
+/// Key of the advisory lock: "centile" in ASCII.
+const LOCK: i64 = 0x0063_656e_7469_6c65;
+
+/// Where refinery keeps which migrations were applied.
+const HISTORY: &str = "centile_store.schema_history";
+
+/// Makes that table, in the shape that refinery expects.
+const CREATE_HISTORY: &str = "
+    DO $$
+    BEGIN
+        IF to_regclass('centile_store.schema_history') IS NULL THEN
+            CREATE TABLE centile_store.schema_history (
+                version    integer NOT NULL,
+                name       text    NOT NULL,
+                applied_on text    NOT NULL,
+                checksum   text    NOT NULL,
+                CONSTRAINT schema_history_pkey PRIMARY KEY (version)
+            );
+            COMMENT ON TABLE centile_store.schema_history IS 'Which migrations were applied, when (RFC 3339), and a checksum of their text.';
+        END IF;
+    END
+    $$";
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Names of the migrations that were applied, in order.
+    pub migrations: Vec<String>,
+    /// How many files of functions and views were put in place; 0 when the database had this edition.
+    pub objects: usize,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.migrations.is_empty() && self.objects == 0 {
+            return f.write_str("nothing to do: the schema is current");
+        }
+        let migrations = if self.migrations.is_empty() { "none".to_owned() } else { self.migrations.join(", ") };
+        write!(f, "migrations applied: {migrations}; functions and views replaced: {} files", self.objects)
+    }
+}
+
+/// Migrates the database that `pool` connects to, on a connection that is closed afterwards.
+///
+/// [`Error::Unavailable`] when there is no connection; [`Error::Internal`], with PostgreSQL's words, when a step fails
+/// or the database was migrated by a program that this one does not know about.
+pub async fn migrate(pool: &PgPool) -> Result<Report> {
+    let connection = pool.acquire().await.map_err(unavailable)?.detach();
+    migrate_and_close(connection, &Files::embedded()).await
+}
+
+/// Migrates the database at `database_url`, as [`migrate`].
+pub async fn migrate_url(database_url: &str) -> Result<Report> {
+    migrate_to(database_url, &Files::embedded()).await
+}
+
+/// Migrates the database at `database_url` to the schema that `files` make; for tools that work on the files.
+pub async fn migrate_to(database_url: &str, files: &Files) -> Result<Report> {
+    migrate_and_close(PgConnection::connect(database_url).await.map_err(unavailable)?, files).await
+}
+
+async fn migrate_and_close(mut connection: PgConnection, files: &Files) -> Result<Report> {
+    let report = run(&mut connection, files).await;
+    // Closing gives the lock back, also after an error; should it fail, the server notices the lost connection.
+    connection.close().await.ok();
+    report
+}
+
+async fn run(connection: &mut PgConnection, files: &Files) -> Result<Report> {
+    // Waiting for another `migrate`, and building an index, may take longer than a service allows its requests.
+    sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
+        .execute(&mut *connection)
+        .await
+        .map_err(failed("prepare the session"))?;
+    sqlx::query("SELECT pg_advisory_lock($1)")
+        .bind(LOCK)
+        .execute(&mut *connection)
+        .await
+        .map_err(failed("lock the database against other migrations"))?;
+    let migrations = apply_migrations(connection, files).await?;
+    let objects = objects::apply(connection, files).await?;
+    Ok(Report { migrations, objects })
+}
+
+/// Applies the migrations that the database has not seen; gives their names.
+async fn apply_migrations(connection: &mut PgConnection, files: &Files) -> Result<Vec<String>> {
+    let mut migrations = Vec::new();
+    for (path, text) in &files.migrations {
+        let name = path.trim_start_matches("migrations/").trim_end_matches(".sql");
+        migrations.push(Migration::unapplied(name, text).map_err(|error| internal(path, &error))?);
+    }
+    let mut runner = Runner::new(&migrations);
+    runner.set_migration_table_name(HISTORY);
+    let report = runner.run_async(&mut Session(connection)).await.map_err(|error| {
+        let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+        Error::Internal(format!("cannot migrate: {error}{cause}"))
+    })?;
+    Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
+}
+
+/// A connection, as refinery wants to see it.
+struct Session<'a>(&'a mut PgConnection);
+
+impl AsyncTransaction for Session<'_> {
+    type Error = sqlx::Error;
+
+    async fn execute<'a, T: Iterator<Item = &'a str> + Send + 'a>(&mut self, queries: T) -> Result<usize, sqlx::Error> {
+        let mut transaction = self.0.begin().await?;
+        let mut count = 0;
+        for query in queries {
+            // The history lies in a schema that the first migration makes: it comes between that migration and the
+            // statement that records it.
+            if count > 0 {
+                sqlx::raw_sql(CREATE_HISTORY).execute(&mut *transaction).await?;
+            }
+            // Migrations of this repository and refinery's own statements, nothing from outside.
+            sqlx::raw_sql(AssertSqlSafe(query.to_owned())).execute(&mut *transaction).await?;
+            count += 1;
+        }
+        transaction.commit().await?;
+        Ok(count)
+    }
+}
+
+impl AsyncQuery<Vec<Migration>> for Session<'_> {
+    async fn query(&mut self, query: &str) -> Result<Vec<Migration>, sqlx::Error> {
+        let there: bool = sqlx::query_scalar("SELECT to_regclass('centile_store.schema_history') IS NOT NULL")
+            .fetch_one(&mut *self.0)
+            .await?;
+        if !there {
+            return Ok(Vec::new());
+        }
+        let rows = sqlx::query(AssertSqlSafe(query.to_owned())).fetch_all(&mut *self.0).await?;
+        rows.iter()
+            .map(|row| {
+                let applied_on: String = row.try_get("applied_on")?;
+                let applied_on = OffsetDateTime::parse(&applied_on, &Rfc3339).map_err(undecodable)?;
+                let checksum: String = row.try_get("checksum")?;
+                let checksum = checksum.parse().map_err(undecodable)?;
+                Ok(Migration::applied(row.try_get("version")?, row.try_get("name")?, applied_on, checksum))
+            })
+            .collect()
+    }
+}
+
+impl AsyncMigrate for Session<'_> {
+    fn assert_migrations_table_query(_: &str) -> String {
+        String::new() // see `execute`
+    }
+}
+
+fn undecodable(error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {
+    sqlx::Error::Decode(Box::new(error))
+}
+
+/// What stands before PostgreSQL's words when a step fails.
+fn failed(what: &str) -> impl FnOnce(sqlx::Error) -> Error {
+    move |error| Error::Internal(format!("cannot {what}: {error}"))
+}
+
+fn internal(path: &str, error: &dyn std::error::Error) -> Error {
+    Error::Internal(format!("{path}: {error}"))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err takes")]
+fn unavailable(error: sqlx::Error) -> Error {
+    Error::unavailable(format!("cannot connect to PostgreSQL: {error}"))
+}

@@ -1,0 +1,137 @@
+//! Functions and views: replaced all at once when their files have changed.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+
+use super::{
+    failed,
+    files::{File, Files},
+    internal,
+};
+use crate::Result;
+
+/// Drops all functions and views of schema `centile`, all functions of `centile_store`, and the triggers that call them:
+/// whatever an earlier edition of `sql/` made, also under names that no longer occur. Never a table, never CASCADE:
+/// what other objects hang on is tried again after them.
+///
+/// The limit of this: an object from elsewhere that hangs on one of ours stops the whole step, and nothing has changed
+/// then. Archives (materialized views) therefore name tables only. A user's own view over `centile` has to be dropped
+/// by its owner before an upgrade that changes `sql/`, and made again after it; the message names it.
+const DROP: &str = "
+    DO $$
+    DECLARE
+        v_command text;
+        v_detail  text;
+        v_left    integer;
+        v_before  integer := -1;
+    BEGIN
+        LOOP
+            v_left := 0;
+            FOR v_command IN
+                SELECT format('DROP TRIGGER %I ON %s', t.tgname, t.tgrelid::regclass)
+                FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
+                WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+                    AND NOT t.tgisinternal AND t.tgparentid = 0
+                UNION ALL
+                SELECT format('DROP VIEW %s', c.oid::regclass)
+                FROM pg_class c
+                WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
+                UNION ALL
+                SELECT format('DROP ROUTINE %s', p.oid::regprocedure)
+                FROM pg_proc p
+                WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)
+                    AND NOT EXISTS (
+                        SELECT FROM pg_depend d
+                        WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                    )
+            LOOP
+                BEGIN
+                    EXECUTE v_command;
+                EXCEPTION WHEN dependent_objects_still_exist THEN
+                    v_left := v_left + 1;
+                    GET STACKED DIAGNOSTICS v_detail = PG_EXCEPTION_DETAIL;
+                END;
+            END LOOP;
+            EXIT WHEN v_left = 0;
+            IF v_left = v_before THEN
+                RAISE EXCEPTION 'functions or views cannot be replaced, because objects that Centile did not make depend on them: %', v_detail
+                    USING ERRCODE = 'dependent_objects_still_exist';
+            END IF;
+            v_before := v_left;
+        END LOOP;
+    END
+    $$";
+
+/// SQLSTATEs of an object that refers to one that is not there yet: undefined function, table, object.
+const NOT_THERE_YET: [&str; 3] = ["42883", "42P01", "42704"];
+
+/// Replaces functions and views, in one transaction, if they are of another edition; gives the number of files.
+pub(super) async fn apply(connection: &mut PgConnection, files: &Files) -> Result<usize> {
+    let hash = hash_of(files);
+    let mut transaction = connection.begin().await.map_err(failed("begin"))?;
+    let applied: Option<String> = sqlx::query_scalar("SELECT hash FROM centile_store.applied_sql")
+        .fetch_optional(&mut *transaction)
+        .await
+        .map_err(failed("read centile_store.applied_sql"))?;
+    if applied.as_deref() == Some(hash.as_str()) {
+        return Ok(0);
+    }
+    // Names are to be written out in sql/: an empty search path holds every file to that.
+    sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
+    sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(failed("drop the previous functions and views"))?;
+    create(&mut transaction, files).await?;
+    sqlx::raw_sql("DELETE FROM centile_store.applied_sql")
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed("forget the previous edition"))?;
+    sqlx::query("INSERT INTO centile_store.applied_sql (hash, applied_at) VALUES ($1, now())")
+        .bind(&hash)
+        .execute(&mut *transaction)
+        .await
+        .map_err(failed("write centile_store.applied_sql"))?;
+    transaction.commit().await.map_err(failed("commit the functions and views"))?;
+    Ok(files.objects.len())
+}
+
+/// Runs every file; one that needs an object of a later file is tried again after that.
+async fn create(connection: &mut PgConnection, files: &Files) -> Result<()> {
+    let mut left: Vec<&File> = files.objects.iter().collect();
+    loop {
+        let before = left.len();
+        let mut later = Vec::new();
+        let mut first_error = None;
+        for object @ (path, text) in left {
+            let mut savepoint = connection.begin().await.map_err(failed("set a savepoint"))?;
+            match sqlx::raw_sql(AssertSqlSafe(text.clone())).execute(&mut *savepoint).await {
+                Ok(_) => savepoint.commit().await.map_err(failed("release a savepoint"))?,
+                Err(error) => {
+                    savepoint.rollback().await.map_err(failed("roll back to a savepoint"))?;
+                    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
+                    if !NOT_THERE_YET.contains(&code.as_ref()) {
+                        return Err(internal(path, &error));
+                    }
+                    first_error.get_or_insert_with(|| internal(path, &error));
+                    later.push(object);
+                }
+            }
+        }
+        match first_error {
+            None => return Ok(()),
+            Some(error) if later.len() == before => return Err(error),
+            Some(_) => left = later,
+        }
+    }
+}
+
+/// What the edition of functions and views is known by: SHA-256 over names and texts of all files.
+fn hash_of(files: &Files) -> String {
+    let mut hasher = Sha256::new();
+    for (path, text) in &files.objects {
+        hasher.update(path.as_bytes());
+        hasher.update([0]);
+        hasher.update(text.as_bytes());
+        hasher.update([0]);
+    }
+    URL_SAFE_NO_PAD.encode(hasher.finalize())
+}

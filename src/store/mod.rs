@@ -1,0 +1,3 @@
+//! The only callers of sqlx, a file per domain noun.
+
+pub mod migrate;

@@ -1,0 +1,193 @@
+//! The cache in front of a real Redis that is emptied, filled with garbage, frozen and killed.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+    time::{Duration, Instant},
+};
+
+use centile::{
+    cache::{Cache, CacheCounts, CacheKey},
+    local::LocalRedis,
+};
+use deadpool_redis::redis::{self, Client, aio::MultiplexedConnection};
+
+const PREFIX: &str = "test";
+/// How long something that must happen may take on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// Far more than the 50 ms that a call may take, far less than a call that hangs.
+const BOUNDED: Duration = Duration::from_secs(5);
+
+/// A Redis of this test's own, a cache in it, and a way past the cache.
+struct Fixture {
+    redis: LocalRedis,
+    cache: Cache,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("centile-cache-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let dir: PathBuf = std::env::temp_dir().join(name);
+        let redis = LocalRedis::start(&dir).expect("a private Redis");
+        let cache = Cache::redis(&redis.url(), PREFIX).expect("a cache");
+        Self { redis, cache }
+    }
+
+    async fn direct(&self) -> MultiplexedConnection {
+        let client = Client::open(self.redis.url()).expect("a client");
+        client.get_multiplexed_async_connection().await.expect("a connection")
+    }
+
+    /// Puts and gets until what was put comes back.
+    async fn wait_until_it_works(&self) {
+        let deadline = Instant::now() + DEADLINE;
+        loop {
+            self.cache.put(&user("probe"), b"alive".to_vec()).await;
+            if self.cache.get(&user("probe")).await.is_some() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the cache does not recover: {:?}", self.cache.counts());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Gets what must be a miss, and comes back in time.
+    async fn expect_miss(&self, key: &CacheKey) {
+        let found = tokio::time::timeout(BOUNDED, self.cache.get(key)).await.expect("a get that returns");
+        assert_eq!(found, None, "{key}");
+    }
+}
+
+fn user(user_id: &str) -> CacheKey {
+    CacheKey::User { user_id: user_id.to_owned() }
+}
+
+fn closed(period: i64) -> CacheKey {
+    CacheKey::Closed { epoch: "7-1-5".to_owned(), period, revision: 1, size: 100 }
+}
+
+fn full(key: &CacheKey) -> String {
+    format!("{PREFIX}:{key}")
+}
+
+#[tokio::test]
+async fn values_come_back_until_their_lifetime_or_a_flush() {
+    let fixture = Fixture::new();
+    let cache = &fixture.cache;
+    let counts = CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() };
+    let top = CacheKey::Top { epoch: "7-1-5".to_owned(), ranking: 3, size: 100 };
+    assert!(cache.is_reachable().await);
+    let mut direct = fixture.direct().await;
+    for (key, lifetime) in [(&counts, 60), (&top, 60), (&user("a b:\r\n"), 300), (&closed(4), -1)] {
+        for value in [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]] {
+            cache.put(key, value.to_vec()).await;
+            assert_eq!(cache.get(key).await.as_deref(), Some(value), "{key}");
+        }
+        let seconds: i64 = redis::cmd("TTL").arg(full(key)).query_async(&mut direct).await.expect("TTL");
+        assert!(seconds <= lifetime && seconds >= lifetime.min(lifetime - 20).max(-1), "{key}: {seconds} s");
+    }
+    let () = redis::cmd("FLUSHALL").query_async(&mut direct).await.expect("FLUSHALL");
+    fixture.expect_miss(&top).await;
+    assert_eq!(cache.counts(), CacheCounts { hits: 16, misses: 1, puts: 16, ..CacheCounts::default() });
+}
+
+#[tokio::test]
+async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
+    let fixture = Fixture::new();
+    let cache = &fixture.cache;
+    cache.put(&user("bob"), b"bob".to_vec()).await;
+    let mut direct = fixture.direct().await;
+    let stored: Vec<u8> = redis::cmd("GET").arg(full(&user("bob"))).query_async(&mut direct).await.expect("GET");
+    let name = full(&user("ann"));
+    let mut garbage = vec![
+        redis::cmd("SET").arg(&name).arg("garbage").clone(),
+        redis::cmd("SET").arg(&name).arg(&stored).clone(),
+        redis::cmd("SET").arg(&name).arg(&stored[..stored.len() - 1]).clone(),
+        redis::cmd("RPUSH").arg(&name).arg("a list").clone(),
+        redis::cmd("HSET").arg(&name).arg("a").arg("hash").clone(),
+        redis::cmd("ZADD").arg(&name).arg(1).arg("a set").clone(),
+        redis::cmd("SETRANGE").arg(&name).arg(100_000_000).arg("a giant").clone(),
+    ];
+    let kinds = garbage.len();
+    for command in &mut garbage {
+        let () = redis::cmd("DEL").arg(&name).query_async(&mut direct).await.expect("DEL");
+        let () = command.query_async(&mut direct).await.expect("garbage");
+        fixture.expect_miss(&user("ann")).await;
+        cache.put(&user("ann"), b"ann".to_vec()).await;
+        assert_eq!(cache.get(&user("ann")).await.as_deref(), Some(&b"ann"[..]));
+    }
+    let counts = cache.counts();
+    assert_eq!(usize::try_from(counts.mismatches), Ok(kinds), "{counts:?}");
+    assert!(!cache.is_left_alone(), "garbage is not Redis's failure");
+}
+
+#[tokio::test]
+async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
+    let mut fixture = Fixture::new();
+    fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
+    fixture.redis.pause().expect("SIGSTOP");
+    for _ in 0..5 {
+        assert!(!fixture.cache.is_left_alone());
+        fixture.expect_miss(&user("ann")).await;
+    }
+    assert!(fixture.cache.is_left_alone(), "after five failures");
+    let deadline = Instant::now() + DEADLINE;
+    while fixture.cache.counts().left_alone == 0 {
+        fixture.expect_miss(&user("ann")).await;
+        assert!(Instant::now() < deadline, "{:?}", fixture.cache.counts());
+    }
+    assert!(fixture.cache.counts().timeouts >= 5, "{:?}", fixture.cache.counts());
+    assert!(!fixture.cache.is_reachable().await);
+    fixture.redis.resume().expect("SIGCONT");
+    fixture.wait_until_it_works().await;
+    assert!(!fixture.cache.is_left_alone());
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_too_late_is_nobody_elses() {
+    let mut fixture = Fixture::new();
+    for number in 0..64 {
+        fixture.cache.put(&closed(number), number.to_be_bytes().to_vec()).await;
+    }
+    for _ in 0..3 {
+        fixture.redis.pause().expect("SIGSTOP");
+        let late = (0..64).map(|number| {
+            let cache = fixture.cache.clone();
+            async move { cache.get(&closed(number)).await }
+        });
+        assert!(futures::future::join_all(late).await.iter().all(Option::is_none));
+        fixture.redis.resume().expect("SIGCONT");
+        fixture.wait_until_it_works().await;
+        for number in 0..64 {
+            // A miss is allowed on a busy machine, another value never.
+            let found = fixture.cache.get(&closed(number)).await;
+            assert!(found.is_none_or(|value| value == number.to_be_bytes()), "{number}");
+        }
+    }
+    assert_eq!(fixture.cache.counts().mismatches, 0, "the frame had nothing to catch");
+}
+
+#[tokio::test]
+async fn a_killed_redis_is_a_miss_and_may_come_back() {
+    let mut fixture = Fixture::new();
+    fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
+    fixture.redis.kill_hard().expect("SIGKILL");
+    for _ in 0..8 {
+        fixture.expect_miss(&user("ann")).await;
+        fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
+    }
+    assert!(fixture.cache.is_left_alone());
+    assert!(fixture.cache.counts().connection_failures > 0, "{:?}", fixture.cache.counts());
+    fixture.redis.start_again().expect("a new start");
+    fixture.wait_until_it_works().await;
+    fixture.expect_miss(&user("ann")).await;
+}
+
+#[tokio::test]
+async fn a_redis_that_was_never_there_is_a_miss() {
+    // Port 1 of loopback: nobody listens.
+    let cache = Cache::redis("redis://127.0.0.1:1", PREFIX).expect("a lazy cache");
+    assert!(!cache.is_reachable().await);
+    assert_eq!(cache.get(&user("ann")).await, None);
+}

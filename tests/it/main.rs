@@ -1,0 +1,6 @@
+//! The integration tests: one binary, real servers.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
+
+mod cli_migrate;
+mod local_servers;
+mod support;

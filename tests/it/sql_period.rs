@@ -1,0 +1,335 @@
+//! Where days, weeks and months begin, against an oracle that walks through time minute by minute.
+//!
+//! The oracle has the tz database of chrono-tz, PostgreSQL its own or the system's. Both are asked about the past only,
+//! where they agree; before 1970 only about zones that every edition of the database keeps apart.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Datelike as _, Days, Months, NaiveDate, TimeDelta, Utc, Weekday};
+use chrono_tz::Tz;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use sqlx::{PgConnection, PgPool};
+
+use crate::support::TestDb;
+
+/// Days around which something odd happens to the clock.
+const TRAPS: &[(&str, &str)] = &[
+    ("America/Havana", "2024-11-03"),      // midnight twice
+    ("America/Havana", "2024-03-10"),      // midnight never
+    ("Africa/Cairo", "2024-04-26"),        // midnight never
+    ("Africa/Cairo", "2023-10-27"),        // 24:00 falls back to 23:00
+    ("Asia/Beirut", "2023-03-26"),         // midnight never
+    ("Asia/Beirut", "2022-10-30"),         // 24:00 falls back to 23:00
+    ("America/Sao_Paulo", "2017-10-15"),   // midnight never
+    ("America/Sao_Paulo", "2018-02-18"),   // 24:00 falls back to 23:00
+    ("America/Toronto", "1919-03-31"),     // 23:30 leaps to 00:30
+    ("Pacific/Apia", "2011-12-30"),        // the date does not exist
+    ("Pacific/Kwajalein", "1993-08-21"),   // the date does not exist
+    ("Pacific/Kwajalein", "1969-09-30"),   // 24:00 falls back to 01:00 of the same date
+    ("Pacific/Kiritimati", "1994-12-31"),  // the date does not exist, at a year's end
+    ("Asia/Manila", "1844-12-31"),         // the date does not exist, among odd seconds
+    ("America/Juneau", "1867-10-18"),      // a date is lived through twice
+    ("America/St_Johns", "2010-11-07"),    // 00:01 falls back to 23:01 of the day before
+    ("America/St_Johns", "1988-10-30"),    // the same by two hours
+    ("America/Phoenix", "1944-01-01"),     // the same at a year's end
+    ("Antarctica/Casey", "2010-03-05"),    // 02:00 falls back to 23:00 of the day before
+    ("Asia/Kathmandu", "1919-12-31"),      // local mean time, odd seconds
+    ("Africa/Monrovia", "1972-01-07"),     // an offset of -0:44:30
+    ("Australia/Lord_Howe", "2021-04-04"), // half an hour
+    ("Europe/Berlin", "2024-12-30"),       // ISO week of the next year
+    ("Europe/Berlin", "2021-01-03"),       // ISO week of the last year
+    ("Europe/Berlin", "2020-12-31"),       // week 53
+    ("Europe/Berlin", "2011-12-30"),       // exists here, and not in a session that is in Apia
+    ("UTC", "2024-02-29"),
+];
+
+/// Those of the traps whose date does not exist.
+const SKIPPED: &[(&str, &str)] = &[
+    ("Pacific/Apia", "2011-12-30"),
+    ("Pacific/Kwajalein", "1993-08-21"),
+    ("Pacific/Kiritimati", "1994-12-31"),
+    ("Asia/Manila", "1844-12-31"),
+];
+
+/// Time zones of random days since 1970.
+const ZONES: &[&str] = &[
+    "UTC",
+    "Europe/Berlin",
+    "Europe/Lisbon",
+    "America/New_York",
+    "America/Havana",
+    "America/Sao_Paulo",
+    "America/St_Johns",
+    "America/Asuncion",
+    "Africa/Cairo",
+    "Africa/Casablanca",
+    "Asia/Amman",
+    "Asia/Tehran",
+    "Asia/Kathmandu",
+    "Asia/Tokyo",
+    "Australia/Lord_Howe",
+    "Pacific/Apia",
+    "Pacific/Auckland",
+];
+
+/// What the session's own time zone may be, without a difference.
+const SESSIONS: &[&str] = &["UTC", "Pacific/Apia", "America/St_Johns", "Asia/Kathmandu", "America/Havana"];
+
+/// A period as the functions give it.
+type Row = (String, DateTime<Utc>, DateTime<Utc>);
+
+/// The days of a zone around a date, found by walking: a day begins when the local date is larger than ever before.
+struct Oracle {
+    zone: Tz,
+    starts: BTreeMap<NaiveDate, DateTime<Utc>>,
+}
+
+impl Oracle {
+    fn new(zone: Tz, centre: NaiveDate) -> Self {
+        let date_at = |at: DateTime<Utc>| at.with_timezone(&zone).date_naive();
+        let mut at = (centre - Days::new(75)).and_hms_opt(0, 0, 0).expect("midnight").and_utc();
+        let last = at + TimeDelta::days(150);
+        let mut latest = date_at(at);
+        let mut starts = BTreeMap::new();
+        while at < last {
+            at += TimeDelta::minutes(1);
+            if date_at(at) <= latest {
+                continue;
+            }
+            let mut start = at - TimeDelta::seconds(59);
+            while date_at(start) <= latest {
+                start += TimeDelta::seconds(1);
+            }
+            // All dates up to the new one begin here; those before it are empty.
+            while latest < date_at(start) {
+                latest = latest.succ_opt().expect("a next day");
+                starts.insert(latest, start);
+            }
+        }
+        Self { zone, starts }
+    }
+
+    fn start(&self, date: NaiveDate) -> DateTime<Utc> {
+        self.starts[&date]
+    }
+
+    /// The day that holds `at`: the last one that has begun.
+    fn day(&self, at: DateTime<Utc>) -> NaiveDate {
+        *self.starts.iter().rfind(|(_, start)| **start <= at).expect("a day within the range").0
+    }
+
+    /// The period of this kind whose first day is `first`.
+    fn period(&self, kind: &str, first: NaiveDate) -> Row {
+        let (label, next) = match kind {
+            "day" => (first.to_string(), first + Days::new(1)),
+            "week" => (first.to_string(), first + Days::new(7)),
+            _ => (first.format("%Y-%m").to_string(), first + Months::new(1)),
+        };
+        (label, self.start(first), self.start(next))
+    }
+
+    /// The period of this kind that holds `at`.
+    fn period_at(&self, kind: &str, at: DateTime<Utc>) -> Row {
+        let day = self.day(at);
+        self.period(kind, first_day(kind, day))
+    }
+}
+
+fn first_day(kind: &str, day: NaiveDate) -> NaiveDate {
+    match kind {
+        "day" => day,
+        "week" => day.week(Weekday::Mon).first_day(),
+        _ => day.with_day(1).expect("a first of the month"),
+    }
+}
+
+fn date(text: &str) -> NaiveDate {
+    text.parse().expect("a date")
+}
+
+/// Compares all functions with the oracle around `centre`.
+async fn check(connection: &mut PgConnection, zone: &str, centre: NaiveDate, rng: &mut StdRng) {
+    let oracle = Oracle::new(zone.parse().expect("a zone that chrono-tz knows"), centre);
+    let dates: Vec<NaiveDate> = oracle.starts.keys().copied().collect();
+    let starts: Vec<DateTime<Utc>> = sqlx::query_scalar(
+        "SELECT centile.day_start(d, $1) FROM unnest($2::date[]) WITH ORDINALITY AS x (d, n) ORDER BY n",
+    )
+    .bind(zone)
+    .bind(&dates)
+    .fetch_all(&mut *connection)
+    .await
+    .expect("day_start");
+    for (day, start) in dates.iter().zip(&starts) {
+        assert_eq!(*start, oracle.start(*day), "day_start of {day} in {zone}");
+    }
+
+    // Both sides of each boundary, and anything between.
+    let near = |day: &NaiveDate| day.signed_duration_since(centre).abs() <= TimeDelta::days(3);
+    let mut instants = Vec::new();
+    for day in dates.iter().filter(|day| near(day)) {
+        let start = oracle.start(*day);
+        let within = TimeDelta::microseconds(rng.random_range(0..86_400_000_000));
+        let microsecond = TimeDelta::microseconds(1);
+        instants.extend([start - microsecond, start, start + microsecond, start + within]);
+    }
+    // The days of the repeated hours: local date and day differ.
+    instants.extend((-96..96).map(|half_hours| oracle.start(centre) + TimeDelta::minutes(30 * half_hours + 13)));
+
+    for kind in ["day", "week", "month"] {
+        let held = rows(connection, "centile.period_at", kind, &instants, zone).await;
+        let before = rows(connection, "centile.period_before", kind, &instants, zone).await;
+        assert_eq!((held.len(), before.len()), (instants.len(), instants.len()), "{kind}s in {zone} around {centre}");
+        for ((at, held), before) in instants.iter().zip(&held).zip(&before) {
+            assert_eq!(*held, oracle.period_at(kind, *at), "period_at {kind} {at} in {zone}");
+            assert!(held.1 <= *at && *at < held.2, "{kind} {at} in {zone}");
+            let last_before = held.1 - TimeDelta::microseconds(1);
+            assert_eq!(*before, oracle.period_at(kind, last_before), "period_before {kind} {at} in {zone}");
+            assert_eq!(before.2, held.1, "no gap before {kind} {at} in {zone}");
+        }
+        for day in dates.iter().filter(|day| near(day)) {
+            check_label(connection, &oracle, kind, first_day(kind, *day)).await;
+        }
+    }
+}
+
+/// `period_named` finds a period by its label, and only if it exists.
+async fn check_label(connection: &mut PgConnection, oracle: &Oracle, kind: &str, first: NaiveDate) {
+    let expected = oracle.period(kind, first);
+    let found: Option<Row> = sqlx::query_as("SELECT label, starts_at, ends_at FROM centile.period_named($1, $2, $3)")
+        .bind(kind)
+        .bind(&expected.0)
+        .bind(oracle.zone.name())
+        .fetch_optional(connection)
+        .await
+        .expect("period_named");
+    let exists = expected.1 < expected.2;
+    assert_eq!(found, exists.then_some(expected), "period_named {kind} {first} in {}", oracle.zone);
+}
+
+/// One row per instant from `period_at` or `period_before`, in order.
+async fn rows(connection: &mut PgConnection, name: &str, kind: &str, at: &[DateTime<Utc>], zone: &str) -> Vec<Row> {
+    let query = format!(
+        "SELECT p.label, p.starts_at, p.ends_at FROM unnest($2::timestamptz[]) WITH ORDINALITY AS x (at, n)
+         CROSS JOIN LATERAL {name}($1, x.at, $3) AS p ORDER BY n"
+    );
+    sqlx::query_as(sqlx::AssertSqlSafe(query))
+        .bind(kind)
+        .bind(at)
+        .bind(zone)
+        .fetch_all(connection)
+        .await
+        .expect("a period function")
+}
+
+async fn compare_with_oracle(pool: &PgPool) {
+    let seed = std::env::var("CENTILE_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or_else(rand::random);
+    eprintln!("CENTILE_TEST_SEED={seed}");
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut cases: Vec<(&str, NaiveDate)> = TRAPS.iter().map(|(zone, day)| (*zone, date(day))).collect();
+    let first = date("1970-06-01");
+    let days = date("2024-12-01").signed_duration_since(first).num_days().unsigned_abs();
+    for zone in ZONES {
+        cases.extend((0..2).map(|_| (*zone, first + Days::new(rng.random_range(0..days)))));
+    }
+
+    let mut connection = pool.acquire().await.expect("a connection").detach();
+    for ((zone, day), session) in cases.into_iter().zip(SESSIONS.iter().cycle()) {
+        sqlx::query("SELECT set_config('TimeZone', $1, false)")
+            .bind(session)
+            .execute(&mut connection)
+            .await
+            .expect("a session's time zone");
+        check(&mut connection, zone, day, &mut rng).await;
+    }
+}
+
+#[tokio::test]
+async fn periods_begin_where_the_oracle_says() {
+    let database = TestDb::new().await;
+    compare_with_oracle(database.pool()).await;
+}
+
+#[tokio::test]
+async fn an_answer_does_not_depend_on_the_session() {
+    let database = TestDb::new().await;
+    let mut connection = database.pool().acquire().await.expect("a connection").detach();
+    for session in SESSIONS.iter().chain(&["Asia/Beirut", "<odd>+3:17"]) {
+        for statement in
+            ["SELECT set_config('TimeZone', $1, false)", "SELECT set_config('DateStyle', 'SQL, DMY', $1 = '')"]
+        {
+            sqlx::query(statement).bind(session).execute(&mut connection).await.expect("a setting");
+        }
+        for (zone, day) in TRAPS {
+            let label: String = sqlx::query_scalar(
+                "SELECT label FROM centile.period_at('day', centile.day_start($1::text::date, $2), $2)",
+            )
+            .bind(day.replace('-', ""))
+            .bind(zone)
+            .fetch_one(&mut connection)
+            .await
+            .expect("a day");
+            let skipped = u64::from(SKIPPED.contains(&(zone, day)));
+            let expected = date(day) + Days::new(skipped);
+            assert_eq!(label, expected.to_string(), "{zone}, session in {session}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_period_gives_no_row() {
+    let database = TestDb::new().await;
+    let count = |function: &'static str, kind: &'static str, value: &'static str| {
+        let query = format!(
+            "SELECT count(*) FROM centile.{function}($1, $2::text::{}, 'Pacific/Apia')",
+            match function {
+                "period_named" => "text",
+                _ => "timestamptz",
+            }
+        );
+        let pool = database.pool();
+        async move {
+            let rows =
+                sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(query)).bind(kind).bind(value).fetch_one(pool).await;
+            rows.expect("a count")
+        }
+    };
+    for (kind, label) in [
+        ("day", "2011-12-30"),
+        ("day", "2023-02-29"),
+        ("day", "2024-1-15"),
+        ("day", "2024-01"),
+        ("day", "0000-01-01"),
+        ("day", "2024-01-00"),
+        ("day", "2024-01-99"),
+        ("day", "2024-01-15\n"),
+        ("day", ""),
+        ("day", "previous"),
+        ("week", "2024-01-16"),
+        ("week", "2024-W03"),
+        ("month", "2024-13"),
+        ("month", "2024-01-01"),
+        ("month", "24-01"),
+        ("all_time", ""),
+        ("all_time", "2024"),
+        ("season", "all_time"),
+        ("Day", "2024-01-15"),
+    ] {
+        assert_eq!(count("period_named", kind, label).await, 0, "{kind}:{label:?}");
+    }
+    for (kind, label) in [
+        ("day", "2011-12-31"),
+        ("day", "2024-02-29"),
+        ("week", "2024-01-15"),
+        ("month", "2024-01"),
+        ("all_time", "all_time"),
+    ] {
+        assert_eq!(count("period_named", kind, label).await, 1, "{kind}:{label}");
+    }
+    for kind in ["day", "week", "month"] {
+        assert_eq!(count("period_at", kind, "infinity").await, 0, "{kind}");
+        assert_eq!(count("period_before", kind, "-infinity").await, 0, "{kind}");
+    }
+    assert_eq!(count("period_at", "season", "2024-01-15Z").await, 0);
+    assert_eq!(count("period_at", "all_time", "2024-01-15Z").await, 1);
+    assert_eq!(count("period_before", "all_time", "2024-01-15Z").await, 0);
+}

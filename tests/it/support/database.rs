@@ -1,0 +1,131 @@
+//! Databases for tests.
+
+use std::{process::Command, thread};
+
+use centile::{
+    local::{LocalPostgres, LocalRedis, PostgresOptions},
+    store::migrate::migrate_url,
+};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
+use tokio::sync::OnceCell;
+
+use super::{folder, next_number};
+
+/// The migrated database that tests get copies of.
+const TEMPLATE: &str = "centile_template";
+
+/// The servers that the tests of this process share.
+struct Servers {
+    postgres: LocalPostgres,
+    redis: LocalRedis,
+}
+
+/// Started at first use. A static is never dropped; the servers' watchdogs stop them when the process ends.
+async fn servers() -> &'static Servers {
+    static SERVERS: OnceCell<Servers> = OnceCell::const_new();
+    SERVERS
+        .get_or_init(|| async {
+            let postgres = LocalPostgres::start(&folder("postgres"), PostgresOptions::ephemeral()).unwrap();
+            let redis = LocalRedis::start(&folder("redis")).unwrap();
+            execute(&postgres.url("postgres"), format!("CREATE DATABASE {TEMPLATE}")).await.unwrap();
+            migrate_url(&postgres.url(TEMPLATE)).await.unwrap();
+            Servers { postgres, redis }
+        })
+        .await
+}
+
+/// The shared Redis: use it with a prefix of your own ([`TestDb::redis_prefix`]), and never FLUSHALL it.
+pub async fn redis_url() -> String {
+    servers().await.redis.url()
+}
+
+/// A migrated PostgreSQL (database `postgres`) for one test alone, which may stop and kill it.
+pub async fn own_postgres(options: PostgresOptions) -> LocalPostgres {
+    let server = LocalPostgres::start(&folder("own-postgres"), options).unwrap();
+    migrate_url(&server.url("postgres")).await.unwrap();
+    server
+}
+
+/// A Redis for one test alone, which may pause, kill and empty it.
+pub fn own_redis() -> LocalRedis {
+    LocalRedis::start(&folder("own-redis")).unwrap()
+}
+
+/// A database of one test; dropped with this value.
+#[derive(Debug)]
+pub struct TestDb {
+    name: String,
+    url: String,
+    admin_url: String,
+    pg_dump: std::path::PathBuf,
+}
+
+impl TestDb {
+    /// A migrated database.
+    pub async fn new() -> Self {
+        Self::create(TEMPLATE).await
+    }
+
+    /// A database without anything in it.
+    pub async fn empty() -> Self {
+        Self::create("template0").await
+    }
+
+    async fn create(template: &str) -> Self {
+        let postgres = &servers().await.postgres;
+        let name = format!("test_{}", next_number());
+        let admin_url = postgres.url("postgres");
+        execute(&admin_url, format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")).await.unwrap();
+        Self { url: postgres.url(&name), name, admin_url, pg_dump: postgres.program("pg_dump") }
+    }
+
+    /// Its address, for a superuser.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What the keys of this test in the shared Redis begin with.
+    pub fn redis_prefix(&self) -> String {
+        format!("{}-{}:", self.name, std::process::id())
+    }
+
+    /// A few connections to it.
+    pub async fn pool(&self) -> PgPool {
+        PgPoolOptions::new().max_connections(5).connect(&self.url).await.unwrap()
+    }
+
+    /// Runs statements without parameters.
+    pub async fn execute(&self, statements: &str) {
+        execute(&self.url, statements.to_owned()).await.unwrap();
+    }
+
+    /// The schema as `pg_dump` writes it.
+    pub fn dump(&self) -> String {
+        let output = Command::new(&self.pg_dump).args(["--schema-only", &self.url]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        // Newer versions put a random word in these two lines.
+        let text = String::from_utf8_lossy(&output.stdout);
+        text.lines()
+            .filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"))
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+}
+
+impl Drop for TestDb {
+    fn drop(&mut self) {
+        let (url, statement) = (self.admin_url.clone(), format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+        // A runtime cannot block inside another one, hence the thread. A database left over goes with the server.
+        let dropper = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(execute(&url, statement)).map_err(std::io::Error::other)
+        });
+        dropper.join().ok();
+    }
+}
+
+async fn execute(url: &str, statements: String) -> sqlx::Result<()> {
+    let mut connection = PgConnection::connect(url).await?;
+    sqlx::raw_sql(AssertSqlSafe(statements)).execute(&mut connection).await?;
+    connection.close().await
+}

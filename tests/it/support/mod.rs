@@ -1,0 +1,41 @@
+//! What the tests stand on: one PostgreSQL and one Redis per test process, a database per test, the real binary.
+//!
+//! Nothing here needs tidying up: the servers end with the test process, however it ends, and take their folders along.
+
+#![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
+
+mod database;
+mod serve;
+
+pub use database::{TestDb, own_postgres, own_redis, redis_url};
+pub use serve::{Serve, spawn_serve};
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+/// A number that no other call in this process gets.
+pub fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A folder inside the project for one server of this test process; `make test` waits for all of these to be gone.
+pub fn folder(what: &str) -> PathBuf {
+    let name = format!(".centile/test-{}-{what}-{}", std::process::id(), next_number());
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// The `centile` binary, with none of the settings of the environment that the tests run in.
+pub fn centile() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_centile"));
+    command.env_clear();
+    for kept in ["PATH", "HOME", "TMPDIR", "RUST_BACKTRACE", "LLVM_PROFILE_FILE"] {
+        if let Some(value) = std::env::var_os(kept) {
+            command.env(kept, value);
+        }
+    }
+    command
+}

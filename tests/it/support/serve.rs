@@ -1,0 +1,121 @@
+//! The service, as a process of its own.
+
+use std::{
+    io::{BufRead as _, BufReader, Read},
+    process::{Child, ExitStatus, Stdio},
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::{Duration, Instant},
+};
+
+use centile::local::{Watchdog, signal};
+
+use super::{TestDb, centile};
+
+/// What `centile serve` prints, followed by its address, when it takes connections.
+const LISTENING: &str = "listening on ";
+/// How long a start or a stop may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A running `centile serve`; killed when this value is dropped. A failing test prints what it logged.
+#[derive(Debug)]
+pub struct Serve {
+    /// `http://127.0.0.1:PORT`, without a slash at the end.
+    pub url: String,
+    /// A client without any settings.
+    pub client: reqwest::Client,
+    child: Child,
+    watchdog: Watchdog,
+    output: Arc<Mutex<String>>,
+}
+
+/// Starts `centile serve` on a free port, with `db`, with Redis at `redis` (none: the in-process cache), and with more
+/// flags. Returns when it takes connections.
+pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Serve {
+    let (url, redis, prefix) = (db.url().to_owned(), redis.map(ToOwned::to_owned), db.redis_prefix());
+    let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
+    tokio::task::spawn_blocking(move || Serve::spawn(&url, redis.as_deref(), &prefix, &flags)).await.unwrap()
+}
+
+impl Serve {
+    /// As [`spawn_serve`], for any database; blocks.
+    pub fn spawn(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Self {
+        let mut command = centile();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        command.env("DATABASE_URL", database_url).env("REDIS_PREFIX", redis_prefix);
+        if let Some(url) = redis_url {
+            command.env("REDIS_URL", url);
+        }
+        let mut watchdog = Watchdog::new(&[]).unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        watchdog.watch(child.id()).unwrap();
+        let output = Arc::new(Mutex::new(String::new()));
+        let (sender, addresses) = mpsc::channel();
+        follow(child.stdout.take().unwrap(), Arc::clone(&output), Some(sender));
+        follow(child.stderr.take().unwrap(), Arc::clone(&output), None);
+        let url = addresses.recv_timeout(PATIENCE);
+        let mut serve = Self { url: String::new(), client: reqwest::Client::new(), child, watchdog, output };
+        // The value exists by now, so that a failure kills the process and prints what it said.
+        serve.url = url.expect("centile serve says where it listens");
+        serve
+    }
+
+    /// The full address of a path that begins with a slash.
+    pub fn at(&self, path: &str) -> String {
+        format!("{}{path}", self.url)
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All it has written so far to standard output and error.
+    pub fn output(&self) -> String {
+        self.output.lock().unwrap().clone()
+    }
+
+    /// Asks it to stop (SIGTERM), and waits until it has.
+    pub async fn stop(&mut self) -> ExitStatus {
+        signal(self.child.id(), "TERM").unwrap();
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                self.watchdog.forget().unwrap();
+                return status;
+            }
+            assert!(Instant::now() < end, "centile serve does not stop");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Ends it as a crash would (SIGKILL).
+    pub fn kill(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+        self.watchdog.forget().ok();
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        self.kill();
+        if thread::panicking() {
+            eprintln!("--- centile serve wrote:\n{}---", self.output());
+        }
+    }
+}
+
+/// Collects what comes out of `stream`, and sends the address on once it is named.
+fn follow(stream: impl Read + Send + 'static, output: Arc<Mutex<String>>, found: Option<mpsc::Sender<String>>) {
+    thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if let (Some(found), Some(address)) = (&found, line.strip_prefix(LISTENING)) {
+                found.send(address.trim().trim_end_matches('/').to_owned()).ok();
+            }
+            let mut output = output.lock().unwrap();
+            output.push_str(&line);
+            output.push('\n');
+        }
+    });
+}
