@@ -868,23 +868,36 @@ CREATE FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users 
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    -- A live batch has one time, so its periods are looked up once.
+    v_one_time    boolean := NOT EXISTS (SELECT FROM unnest(p_times) AS t (at) WHERE t.at <> p_times[1]);
+    v_names       text[];
+    v_ranking_ids bigint[];
+    v_closed      integer[];
+    v_event       integer;
 BEGIN
+    SELECT array_agg(p.period), array_agg(p.ranking_id) INTO v_names, v_ranking_ids
+    FROM centile_store.periods_at(p_board.id, p_board.periods, p_times[1]) p WHERE v_one_time;
+
     WITH live AS (
         SELECT e.event, e.user_id, e.points, e.at,
                centile.rank_key(e.points, p_board.score_order) AS rank_key, centile.tie_key(e.at, e.tiebreak) AS tie_key
         FROM unnest(p_users, p_points, p_tiebreaks, p_times, p_outcomes) WITH ORDINALITY
             AS e (user_id, points, tiebreak, at, outcome, event)
         WHERE e.outcome IS NULL
-    ), period AS (
-        SELECT t.at, p.period, p.ranking_id
-        FROM (SELECT DISTINCT at FROM live) t
-        CROSS JOIN LATERAL centile_store.periods_at(p_board.id, p_board.periods, t.at) p
-    ), time AS (
-        SELECT t.at, count(p.period) < cardinality(p_board.periods) AS missing, bool_or(p.period IS NOT NULL AND p.ranking_id IS NULL) AS closed
-        FROM (SELECT DISTINCT at FROM live) t LEFT JOIN period p ON p.at = t.at
-        GROUP BY t.at
+    ), dated AS MATERIALIZED (
+        SELECT e.*, p.names, p.ranking_ids,
+               coalesce(cardinality(p.names), 0) < cardinality(p_board.periods) AS missing,
+               array_position(p.ranking_ids, NULL) IS NOT NULL AS closed
+        FROM live e
+        CROSS JOIN LATERAL (
+            SELECT v_names AS names, v_ranking_ids AS ranking_ids WHERE v_one_time
+            UNION ALL
+            SELECT array_agg(p.period), array_agg(p.ranking_id)
+            FROM centile_store.periods_at(p_board.id, p_board.periods, e.at) p WHERE NOT v_one_time
+            HAVING NOT v_one_time) p
     ), touched AS (
-        SELECT e.*, p.period, p.ranking_id,
+        SELECT e.event, e.user_id, e.points, e.at, p.period, p.ranking_id,
                -- Larger wins: the best event by (rank key, tie key), the latest by (time, arrival).
                CASE p_board.mode
                    WHEN 'best' THEN ARRAY[e.rank_key, e.tie_key]
@@ -898,10 +911,13 @@ BEGIN
                        WHEN 'latest' THEN ARRAY[-centile.tie_key(l.reached_at), 0, l.rank_key, l.tie_key]
                    END
                END AS was_candidate
-        FROM live e
-        JOIN time t ON t.at = e.at AND NOT t.missing AND NOT t.closed
-        JOIN period p ON p.at = e.at
-        LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = e.user_id
+        FROM dated e
+        CROSS JOIN LATERAL unnest(e.names, e.ranking_ids) AS p (period, ranking_id)
+        -- LIMIT keeps the whole key in the index condition, whatever was known of the table when this was planned.
+        LEFT JOIN LATERAL (
+            SELECT * FROM centile_store.leaderboard l
+            WHERE l.ranking_id = p.ranking_id AND l.user_id = e.user_id LIMIT 1) l ON true
+        WHERE NOT e.missing AND NOT e.closed
     ), running AS (
         SELECT t.*,
                coalesce(was_score, 0) + sum(points) OVER w AS total,
@@ -937,11 +953,15 @@ BEGIN
         FROM standing s
     )
     SELECT (SELECT array_agg(change) FROM change),
-           coalesce((SELECT bool_or(t.missing) FROM time t), false),
+           coalesce((SELECT bool_or(d.missing) FROM dated d), false),
            coalesce((SELECT bool_or(c.overflows) FROM change c), false),
-           (SELECT array_agg(coalesce(e.outcome, CASE WHEN t.closed THEN 'period_closed' END) ORDER BY e.event)
-            FROM unnest(p_outcomes, p_times) WITH ORDINALITY AS e (outcome, at, event) LEFT JOIN time t ON t.at = e.at)
-    INTO changes, missing, overflows, outcomes;
+           (SELECT array_agg(d.event) FROM dated d WHERE d.closed)
+    INTO changes, missing, overflows, v_closed;
+
+    outcomes := p_outcomes;
+    FOREACH v_event IN ARRAY coalesce(v_closed, '{}') LOOP
+        outcomes[v_event] := 'period_closed';
+    END LOOP;
 END
 $$;
 
@@ -1184,6 +1204,9 @@ COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint) IS 'Scores at
 
 CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 DECLARE
     v_expected bigint;
@@ -1415,6 +1438,7 @@ COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lan
 CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint)
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -1469,11 +1493,18 @@ BEGIN
     v_at := greatest(v_now, v_lane.last_at);
 
     -- 5. What can be said of each event by itself.
+    WITH e AS (
+        SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash,
+               e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
+        FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times, v_hashes) WITH ORDINALITY
+            AS e (user_id, points, id, tiebreak, at, hash, event)
+        WINDOW same AS (PARTITION BY e.id ORDER BY e.event)
+    )
     SELECT array_agg(u.id ORDER BY e.event),
            array_agg(coalesce(e.at, v_at) ORDER BY e.event),
            array_agg(CASE
-               WHEN e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) THEN
-                   CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = h.hash THEN 'repeated' ELSE 'id_conflict' END
+               WHEN e.is_known THEN
+                   CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
                WHEN u.id IS NULL THEN 'unknown_user'
                WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
                WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
@@ -1481,17 +1512,17 @@ BEGIN
                WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
                WHEN e.at > v_now THEN 'time_in_future'
                WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
-               WHEN first.event < e.event THEN
-                   CASE WHEN first.hash = h.hash THEN 'repeated' ELSE 'id_conflict' END
+               WHEN e.id IS NOT NULL AND e.first_event < e.event THEN
+                   CASE WHEN e.first_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
            END ORDER BY e.event)
     INTO v_users, v_times, v_outcomes
-    FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times) WITH ORDINALITY AS e (user_id, points, id, tiebreak, at, event)
-    JOIN unnest(v_hashes) WITH ORDINALITY AS h (hash, event) USING (event)
-    LEFT JOIN centile_store.users u ON u.external_id = e.user_id
-    LEFT JOIN centile_store.board_players b ON b.board_id = p_board_id AND b.user_id = u.id
-    LEFT JOIN centile_store.transaction_ids t ON t.board_id = p_board_id AND t.external_id = e.id
-    LEFT JOIN (SELECT DISTINCT ON (id) id, event, hash FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
-               WHERE id IS NOT NULL ORDER BY id, event) first ON first.id = e.id;
+    FROM e
+    -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
+                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                       WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten while it was looked up' USING ERRCODE = 'CB001', HINT = 'Call again.';
@@ -1551,28 +1582,30 @@ BEGIN
                   FROM unnest(v_changes) AS c WHERE p_times IS NULL) s
             GROUP BY s.event) c ON c.event = e.event) x;
 
-    UPDATE centile_store.transaction_ids t
-    SET result = e.result
-    FROM unnest(p_ids, v_results) AS e (id, result)
-    WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
-    DELETE FROM centile_store.transaction_ids t
-    WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
+    IF v_claimed IS NOT NULL THEN
+        UPDATE centile_store.transaction_ids t
+        SET result = e.result
+        FROM unnest(p_ids, v_results) AS e (id, result)
+        WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
+        DELETE FROM centile_store.transaction_ids t
+        WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
+    END IF;
 
     RETURN QUERY
     SELECT e.event::integer,
-           CASE WHEN e.outcome IS NULL OR (e.outcome = 'repeated' AND coalesce(t.result, e.result) IS NOT NULL) THEN 'accepted'
-                ELSE coalesce(first.outcome, e.outcome) END,
+           CASE WHEN e.outcome IS NULL OR (e.is_repeated AND coalesce(t.result, e.result) IS NOT NULL) THEN 'accepted'
+                -- The same id twice in a batch and the first refused: the second is refused for the same reason.
+                WHEN e.is_repeated THEN e.first_outcome
+                ELSE e.outcome END,
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
-           e.outcome IS NOT DISTINCT FROM 'repeated',
+           e.is_repeated,
            coalesce(e.result, t.result),
            CASE WHEN e.outcome IS NULL THEN v_lane.batch + 1 END
-    FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS e (id, outcome, result, event)
-    LEFT JOIN centile_store.transaction_ids t
-        ON e.outcome = 'repeated' AND t.board_id = p_board_id AND t.external_id = e.id
-    -- The same id twice in a batch and the first refused: the second is refused for the same reason.
-    LEFT JOIN (SELECT DISTINCT ON (id) id, outcome FROM unnest(p_ids, v_outcomes) WITH ORDINALITY AS x (id, outcome, event)
-               WHERE id IS NOT NULL ORDER BY id, event) first
-        ON e.outcome = 'repeated' AND first.id = e.id
+    FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
+                 first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
+          FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                       WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
     ORDER BY e.event;
 END
 $$;

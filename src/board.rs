@@ -1,12 +1,12 @@
 //! Boards: one thing that is ranked, with its rules.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Error, Result, service::Service};
+use crate::{Error, Result, service::Service, user::check_text};
 
 /// How a player's score in a period follows from the player's score transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
@@ -20,6 +20,24 @@ pub enum Mode {
     Latest,
 }
 
+impl Mode {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sum => "sum",
+            Self::Best => "best",
+            Self::Latest => "latest",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Sum, Self::Best, Self::Latest].into_iter().find(|it| it.name() == name)
+    }
+}
+
 /// Which scores are better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -28,6 +46,23 @@ pub enum Order {
     Desc,
     /// Smaller scores are better (lap times).
     Asc,
+}
+
+impl Order {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Desc => "desc",
+            Self::Asc => "asc",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Desc, Self::Asc].into_iter().find(|it| it.name() == name)
+    }
 }
 
 /// What becomes of equal scores.
@@ -42,8 +77,28 @@ pub enum Ties {
     Tiebreak,
 }
 
+impl Ties {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::First => "first",
+            Self::Tiebreak => "tiebreak",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Shared, Self::First, Self::Tiebreak].into_iter().find(|it| it.name() == name)
+    }
+}
+
 /// The kinds of period that a board may keep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema, clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]
 pub enum PeriodKind {
@@ -179,26 +234,106 @@ pub struct Board {
     pub created_at: DateTime<Utc>,
 }
 
+/// Most lanes that a board gets when it does not say how many: more cost every read.
+const DEFAULT_LANES_MAX: usize = 4;
+
+impl FirstLayout {
+    /// The scores at which a new ranking is cut.
+    fn bounds(&self) -> Result<Vec<i64>> {
+        match self {
+            Self::Bounds(bounds) => {
+                if bounds.is_empty() || bounds.len() > 99 || !bounds.is_sorted_by(|a, b| a < b) {
+                    return Err(Error::invalid("first_layout.bounds", "1 to 99 scores, strictly ascending"));
+                }
+                Ok(bounds.clone())
+            }
+            Self::ExpectedPoints(points) if *points < 100 => {
+                Err(Error::invalid("first_layout.expected_points", "must be at least 100, one for each bucket"))
+            }
+            Self::ExpectedPoints(points) => {
+                // In steps of whole points; the remainder falls to the last range.
+                Ok((1..100).map(|n| points / 100 * n).collect())
+            }
+        }
+    }
+}
+
 /// Makes a board. [`Error::Conflict`] when the slug is taken, [`Error::Invalid`] for rules that contradict each other.
 pub async fn create(service: &Service, new: NewBoard) -> Result<Board> {
-    let _ = (service, new);
-    Err(Error::Internal("unwritten".into()))
+    check_lanes(new.lanes)?;
+    if let Some(title) = &new.title {
+        check_text("title", title, 128)?;
+    }
+    let mut kinds = new.periods.clone();
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.is_empty() || kinds.len() != new.periods.len() {
+        return Err(Error::invalid("periods", "one or more of all_time, day, week, month, each once"));
+    }
+    let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lanes = new.lanes.unwrap_or(i16::try_from(cores.min(DEFAULT_LANES_MAX)).unwrap_or(1));
+    service.store.create_board(&new, lanes, &bounds).await?;
+    service.boards.forget(&new.slug);
+    find(service, &new.slug).await.map(|board| Board::clone(&board))
 }
 
 /// All boards, by slug.
 pub async fn list(service: &Service) -> Result<Vec<Board>> {
-    let _ = service;
-    Err(Error::Internal("unwritten".into()))
+    service.store.boards(None).await
 }
 
 /// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none.
 pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
-    let _ = (service, slug);
-    Err(Error::Internal("unwritten".into()))
+    if let Some(board) = service.boards.get(slug) {
+        return Ok(board);
+    }
+    let found = service.store.boards(Some(slug.as_str())).await?.pop();
+    let board = Arc::new(found.ok_or_else(|| Error::not_found("board", slug.as_str()))?);
+    service.boards.keep(&board);
+    Ok(board)
 }
 
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
 pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange) -> Result<Board> {
-    let _ = (service, slug, change);
-    Err(Error::Internal("unwritten".into()))
+    check_lanes(change.lanes)?;
+    if let Some(title) = &change.title {
+        check_text("title", title, 128)?;
+    }
+    service.store.update_board(slug.as_str(), &change).await?;
+    service.boards.forget(slug);
+    find(service, slug).await.map(|board| Board::clone(&board))
+}
+
+fn check_lanes(lanes: Option<i16>) -> Result<()> {
+    match lanes {
+        Some(lanes) if !(1..=64).contains(&lanes) => Err(Error::invalid("lanes", "must be 1 to 64")),
+        _ => Ok(()),
+    }
+}
+
+/// Boards that were looked up lately. A change made elsewhere is seen within a second; what must not be missed is checked
+/// again by the SQL functions.
+#[derive(Debug)]
+pub(crate) struct BoardCache(moka::sync::Cache<BoardSlug, Arc<Board>>);
+
+impl Default for BoardCache {
+    fn default() -> Self {
+        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(1)).build())
+    }
+}
+
+impl BoardCache {
+    fn get(&self, slug: &BoardSlug) -> Option<Arc<Board>> {
+        self.0.get(slug)
+    }
+
+    fn keep(&self, board: &Arc<Board>) {
+        self.0.insert(board.slug.clone(), Arc::clone(board));
+    }
+
+    /// Has the board looked up again.
+    pub(crate) fn forget(&self, slug: &BoardSlug) {
+        self.0.invalidate(slug);
+    }
 }

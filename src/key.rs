@@ -1,10 +1,23 @@
 //! API keys: who may write.
 
-use std::{fmt, str::FromStr, sync::Arc};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
+use rand::TryRng as _;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
 
-use crate::{Error, Result, board::BoardSlug, service::Service};
+use crate::{
+    Error, Result,
+    board::{self, BoardSlug},
+    service::Service,
+    user::check_text,
+};
+
+/// Hexadecimal digits of a key's id.
+const ID_DIGITS: usize = 16;
+/// Random bytes of a key's secret.
+const SECRET_BYTES: usize = 32;
 
 /// What a key is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
@@ -87,8 +100,31 @@ impl Key {
 
 /// Checks the text of an `Authorization` header. [`Error::Unauthorized`] when it holds no valid key.
 pub async fn authenticate(service: &Service, authorization: Option<&str>) -> Result<Arc<Key>> {
-    let _ = (service, authorization);
-    Err(Error::Internal("unwritten".into()))
+    let refused = || Error::Unauthorized("the key is unknown, revoked or over".to_owned());
+    let text = authorization
+        .ok_or_else(|| Error::Unauthorized("this needs a key: Authorization: Bearer ctl_…".to_owned()))?
+        .strip_prefix("Bearer ")
+        .ok_or_else(|| Error::Unauthorized("the key is sent as Authorization: Bearer ctl_…".to_owned()))?;
+    let (id, secret) = parse(text).ok_or_else(refused)?;
+    let known = if let Some(known) = service.keys.0.get(id) {
+        known
+    } else {
+        let stored = service.store.key(id).await?.ok_or_else(refused)?;
+        let known = Arc::new(KnownKey { key: Arc::new(stored.key), secret_sha256: stored.secret_sha256 });
+        service.keys.0.insert(id.to_owned(), Arc::clone(&known));
+        service.store.touch_key(id).await?;
+        known
+    };
+    let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&known.secret_sha256));
+    let is_over = known.key.expires_at.is_some_and(|at| at <= Utc::now());
+    if matches && !is_over && known.key.revoked_at.is_none() { Ok(Arc::clone(&known.key)) } else { Err(refused()) }
+}
+
+/// Id and secret of a key's text.
+fn parse(text: &str) -> Option<(&str, &str)> {
+    let (id, secret) = text.strip_prefix("ctl_")?.split_once('_')?;
+    (id.len() == ID_DIGITS && secret.len() == SECRET_BYTES * 2 && id.bytes().all(|b| b.is_ascii_hexdigit()))
+        .then_some((id, secret))
 }
 
 /// Makes a key; the text returned beside it is shown once and stored nowhere.
@@ -99,18 +135,65 @@ pub async fn create(
     boards: &[BoardSlug],
     expires_at: Option<DateTime<Utc>>,
 ) -> Result<(Key, String)> {
-    let _ = (service, name, role, boards, expires_at);
-    Err(Error::Internal("unwritten".into()))
+    check_text("name", name, 128)?;
+    if expires_at.is_some_and(|at| at <= Utc::now()) {
+        return Err(Error::invalid("expires_at", "lies in the past"));
+    }
+    for board in boards {
+        board::find(service, board).await?;
+    }
+    let id = random_hex(ID_DIGITS / 2)?;
+    let secret = random_hex(SECRET_BYTES)?;
+    let digest = Sha256::digest(secret.as_bytes());
+    let created_at = service.store.create_key(&id, name, role, boards, expires_at, digest.as_slice()).await?;
+    let text = format!("ctl_{id}_{secret}");
+    let key = Key {
+        id,
+        name: name.to_owned(),
+        role,
+        boards: boards.to_vec(),
+        created_at,
+        expires_at,
+        revoked_at: None,
+        last_used_at: None,
+    };
+    Ok((key, text))
+}
+
+/// Random bytes from the operating system, as hexadecimal digits.
+fn random_hex(bytes: usize) -> Result<String> {
+    let mut random = vec![0; bytes];
+    rand::rngs::SysRng
+        .try_fill_bytes(&mut random)
+        .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// All keys, newest first.
 pub async fn list(service: &Service) -> Result<Vec<Key>> {
-    let _ = service;
-    Err(Error::Internal("unwritten".into()))
+    service.store.keys().await
 }
 
 /// Revokes a key; other instances notice within 5 s. [`Error::NotFound`] when there is none of this id.
 pub async fn revoke(service: &Service, id: &str) -> Result<()> {
-    let _ = (service, id);
-    Err(Error::Internal("unwritten".into()))
+    let found = service.store.revoke_key(id).await?;
+    service.keys.0.invalidate(id);
+    if found { Ok(()) } else { Err(Error::not_found("key", id)) }
+}
+
+/// A key and what its secret is compared with.
+#[derive(Debug)]
+struct KnownKey {
+    key: Arc<Key>,
+    secret_sha256: Vec<u8>,
+}
+
+/// Keys that were used lately; a revocation made elsewhere is noticed when they are looked up again.
+#[derive(Debug)]
+pub(crate) struct KeyCache(moka::sync::Cache<String, Arc<KnownKey>>);
+
+impl Default for KeyCache {
+    fn default() -> Self {
+        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(4)).build())
+    }
 }

@@ -9,9 +9,13 @@ pub mod key;
 pub mod period;
 pub mod rank;
 pub mod score;
+pub mod top;
 pub mod user;
 
+mod acknowledged;
+mod counts;
 pub mod service;
+mod writer;
 
 pub mod cache;
 pub mod store;

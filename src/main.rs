@@ -1,3 +1,8 @@
 //! The `centile` binary: one program, one command per job.
 
-fn main() {}
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    centile::cli::main().await
+}

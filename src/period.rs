@@ -1,6 +1,6 @@
 //! Periods: which slice of a board's time is meant.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 
@@ -8,6 +8,10 @@ use crate::{
     Error, Result,
     board::{Board, PeriodKind},
     service::Service,
+    store::{
+        period::{MeantPeriod, RankingRef},
+        rank::RankingState,
+    },
 };
 
 /// Which period of a board a caller means. Text forms: `all_time`, `day`, `week:previous`, `week:2024-01-15`,
@@ -46,7 +50,9 @@ impl FromStr for PeriodSelector {
         let kind = PeriodKind::from_name(name).ok_or_else(|| {
             Error::invalid(
                 "period",
-                format!("{text:?} is not a period: all_time, day, week, month, with :previous, :2024-01-15 or :2024-01"),
+                format!(
+                    "{text:?} is not a period: all_time, day, week, month, with :previous, :2024-01-15 or :2024-01"
+                ),
             )
         })?;
         match (kind, label) {
@@ -139,6 +145,18 @@ pub enum PeriodState {
     Closed,
 }
 
+impl PeriodState {
+    /// The state's name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Due => "due",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 impl Period {
     /// Its name as a selector: `week:2024-01-15`.
     #[must_use]
@@ -152,6 +170,76 @@ impl Period {
 
 /// The periods of a board that have been opened so far, newest first, at most `limit` of each kind.
 pub async fn list(service: &Service, board: &Board, limit: u32) -> Result<Vec<Period>> {
-    let _ = (service, board, limit);
-    Err(Error::Internal("unwritten".into()))
+    service.store.periods(board, limit).await
+}
+
+/// What a selector means on a board: from memory while it goes on meaning it, which every statement proves again.
+pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<Meant> {
+    if !board.periods.contains(&selector.kind()) {
+        let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
+        return Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!("board {} keeps {}", board.slug, kept.join(", "))),
+        });
+    }
+    let key = (board.id, selector.clone());
+    if let Some((meant, ranking)) = service.periods.get(&key) {
+        return Ok(Meant::Ranking(meant, ranking));
+    }
+    let found = service.store.resolve_period(board, selector).await?;
+    let Some((meant, version, revision)) = found else {
+        return Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!("it does not exist in {}", board.time_zone)),
+        });
+    };
+    let meant = Arc::new(meant);
+    if let Some(ranking) = meant.ranking {
+        service.periods.keep(key, Arc::clone(&meant), ranking);
+        return Ok(Meant::Ranking(meant, ranking));
+    }
+    // Nobody has scored in it: the current and the previous period are empty then, others have never been.
+    match selector {
+        PeriodSelector::Labelled(..) => Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!("nobody has scored in it; GET /v1/boards/{}/periods lists those there are", board.slug)),
+        }),
+        _ => Ok(Meant::Empty(meant.period.clone(), RankingState { version, players: 0, revision })),
+    }
+}
+
+/// What a selector means.
+pub(crate) enum Meant {
+    /// A period with a live ranking.
+    Ranking(Arc<MeantPeriod>, RankingRef),
+    /// A period in which nobody has scored yet.
+    Empty(Period, RankingState),
+}
+
+/// What selectors meant lately.
+#[derive(Debug)]
+pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<MeantPeriod>, RankingRef)>);
+
+impl Default for PeriodCache {
+    fn default() -> Self {
+        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build())
+    }
+}
+
+impl PeriodCache {
+    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<MeantPeriod>, RankingRef)> {
+        self.0.get(key)
+    }
+
+    fn keep(&self, key: (i32, PeriodSelector), meant: Arc<MeantPeriod>, ranking: RankingRef) {
+        self.0.insert(key, (meant, ranking));
+    }
+
+    /// Has the selector resolved again.
+    pub(crate) fn forget(&self, board_id: i32, selector: &PeriodSelector) {
+        self.0.invalidate(&(board_id, selector.clone()));
+    }
 }

@@ -2,15 +2,20 @@
 //!
 //! Every answer is exact for the version it names.
 
-use std::sync::Arc;
+use std::{cmp::Ordering, collections::HashSet, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 
 use crate::{
     Error, Result,
-    board::Board,
-    period::{Period, PeriodSelector},
+    board::{Board, Ties},
+    period::{self, Meant, Period, PeriodSelector},
     service::Service,
+    store::{
+        period::{MeantPeriod, RankingRef},
+        rank::{Probe, RankingState, StoredKey, StoredRow, Version},
+    },
     user::UserId,
 };
 
@@ -72,31 +77,107 @@ pub async fn page(
     start: PageStart,
     limit: u32,
 ) -> Result<Page> {
-    let _ = (service, board, selector, start, limit);
-    Err(Error::Internal("unwritten".into()))
+    let cursor = match &start {
+        PageStart::Cursor(text) => Some(Cursor::parse(text, board, selector)?),
+        PageStart::Position(_) => None,
+    };
+    // A cursor names the period it belongs to: `week` goes on with the week that its first page showed.
+    let selector = cursor.as_ref().map_or(selector, |cursor| &cursor.selector);
+    let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+    let read = |meant: Arc<MeantPeriod>, ranking| {
+        let (key, start) = (cursor.as_ref().map(|cursor| cursor.key), &start);
+        async move {
+            let found = match (key, start) {
+                (Some(key), _) => service.store.page_after(&meant, ranking, key, limit).await?,
+                (None, PageStart::Position(from)) => {
+                    let from = i64::try_from(*from).unwrap_or(i64::MAX);
+                    service.store.page(&meant, ranking, from, limit).await?
+                }
+                (None, PageStart::Cursor(_)) => None,
+            };
+            Ok(found.map(|(state, rows)| page_of(board, &meant.period, &state, rows)))
+        }
+    };
+    on_ranking(service, board, selector, read, |period, state| Ok(page_of(board, &period, &state, Vec::new()))).await
 }
 
-/// A top list as it is cached: the rendered body and what its `ETag` is made of.
-#[derive(Debug, Clone)]
-pub struct Top {
-    /// The JSON body, rendered once by the function given to [`top`].
-    pub body: Arc<str>,
-    /// Entity tag without quotes: version, profile revision and size.
-    pub etag: String,
-    /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
-    pub stale_for: Option<std::time::Duration>,
+/// Rows as a page; there is a next one unless the last row is the last player's.
+pub(crate) fn page_of(board: &Board, period: &Period, state: &RankingState, rows: Vec<StoredRow>) -> Page {
+    let next =
+        rows.last().filter(|last| last.row.position < state.players).map(|last| Cursor::text(board, period, last.key));
+    Page { header: header(period, state), rows: rows.into_iter().map(|stored| stored.row).collect(), next }
 }
 
-/// The first `limit` players, from the cache: lags by at most 250 ms, never behind a score this instance acknowledged.
-pub async fn top(
+/// Where the next page of a period begins: after this key.
+struct Cursor {
+    selector: PeriodSelector,
+    key: StoredKey,
+}
+
+impl Cursor {
+    /// Opaque to callers; says board, period and key.
+    fn text(board: &Board, period: &Period, key: StoredKey) -> String {
+        let StoredKey { rank_key, tie_key, internal_id } = key;
+        URL_SAFE_NO_PAD.encode(format!("{}|{}|{rank_key}|{tie_key}|{internal_id}", board.id, period.name()))
+    }
+
+    /// Refuses what is no cursor of this board and kind of period.
+    fn parse(text: &str, board: &Board, selector: &PeriodSelector) -> Result<Self> {
+        let refused = || Error::invalid("cursor", format!("is not the `next` of an earlier page of {selector}"));
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
+        let plain = String::from_utf8(bytes).map_err(|_| refused())?;
+        let parts: Vec<&str> = plain.split('|').collect();
+        let [board_id, period, rank_key, tie_key, internal_id] = parts[..] else { return Err(refused()) };
+        let number = |text: &str| text.parse::<i64>().map_err(|_| refused());
+        let named: PeriodSelector = period.parse().map_err(|_| refused())?;
+        let is_meant = match selector {
+            PeriodSelector::Labelled(..) => *selector == named,
+            _ => selector.kind() == named.kind(),
+        };
+        if board_id != board.id.to_string() || !is_meant {
+            return Err(refused());
+        }
+        let key =
+            StoredKey { rank_key: number(rank_key)?, tie_key: number(tie_key)?, internal_id: number(internal_id)? };
+        // Internal ids begin at 1, so the user key below it is a number still.
+        if key.internal_id < 1 || key.internal_id == i64::MAX {
+            return Err(refused());
+        }
+        Ok(Self { selector: named, key })
+    }
+}
+
+fn header(period: &Period, state: &RankingState) -> Header {
+    Header { period: period.clone(), version: state.version.text(), players: state.players }
+}
+
+/// How often a ranking that turns out to be replaced is looked up again.
+const MOST_LOOK_UPS: usize = 4;
+
+/// Reads from the ranking that `selector` means. When the statement finds that it is no longer the current one, the
+/// period is looked up again; `empty` answers for a period in which nobody has scored.
+async fn on_ranking<T, F>(
     service: &Service,
     board: &Board,
     selector: &PeriodSelector,
-    limit: u32,
-    render: fn(&Board, &Page) -> String,
-) -> Result<Top> {
-    let _ = (service, board, selector, limit, render);
-    Err(Error::Internal("unwritten".into()))
+    read: impl Fn(Arc<MeantPeriod>, RankingRef) -> F,
+    empty: impl FnOnce(Period, RankingState) -> Result<T>,
+) -> Result<T>
+where
+    F: Future<Output = Result<Option<T>>>,
+{
+    for _ in 0..MOST_LOOK_UPS {
+        match period::meant(service, board, selector).await? {
+            Meant::Empty(period, state) => return empty(period, state),
+            Meant::Ranking(meant, ranking) => {
+                if let Some(answer) = read(meant, ranking).await? {
+                    return Ok(answer);
+                }
+                service.periods.forget(board.id, selector);
+            }
+        }
+    }
+    Err(Error::unavailable(format!("{selector} changes hands just now")))
 }
 
 /// One player's standing with the players around.
@@ -122,8 +203,131 @@ pub async fn standing(
     user_id: &UserId,
     around: u32,
 ) -> Result<Standing> {
-    let _ = (service, board, selector, user_id, around);
-    Err(Error::Internal("unwritten".into()))
+    if around == 0
+        && let Some(standing) = standing_alone(service, board, selector, user_id).await?
+    {
+        return Ok(standing);
+    }
+    let around = i32::try_from(around).unwrap_or(i32::MAX);
+    let read = |meant: Arc<MeantPeriod>, ranking| async move {
+        let found = service.store.standing(&meant, ranking, user_id.as_str(), around).await?;
+        let Some(found) = found else { return Ok(None) };
+        let player = found.player.ok_or_else(|| no_entry(user_id, selector, found.user_exists))?;
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        for row in found.rows {
+            match row.position.cmp(&player.row.position) {
+                Ordering::Less => above.push(row),
+                Ordering::Greater => below.push(row),
+                Ordering::Equal => {}
+            }
+        }
+        let header = header(&meant.period, &found.state);
+        let percentile = percentile(player.worse, found.state.players);
+        Ok(Some(Standing { header, player: player.row, percentile, above, below }))
+    };
+    on_ranking(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
+}
+
+/// A standing without neighbours by the shortest way: one look into the bucket where the player was last seen, and bucket
+/// counts that are known by their version. `None` when players of equal score reach into another bucket, where the one
+/// statement that looks everywhere has to answer.
+async fn standing_alone(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+    user_id: &UserId,
+) -> Result<Option<Standing>> {
+    let is_shared = board.ties == Ties::Shared;
+    // A wrong guess of the bucket costs one more look, as does a ranking that was replaced.
+    for _ in 0..2 * MOST_LOOK_UPS {
+        let Meant::Ranking(meant, ranking) = period::meant(service, board, selector).await? else {
+            return Err(no_entry(user_id, selector, true));
+        };
+        let known = service.counts.known(service, ranking).await?;
+        let guess = service.hints.guess(ranking, user_id);
+        let version = known.as_ref().map(|known| &known.version);
+        let probes = service.store.rank_in_bucket(guess, &meant, ranking, user_id.as_str(), version, is_shared).await?;
+        let Some(own) = probes.iter().find(|probe| probe.probe == 0) else {
+            service.periods.forget(board.id, selector);
+            continue;
+        };
+        let (Some(bucket), Some(score), Some(reached_at)) = (own.bucket, own.score, own.reached_at) else {
+            return Err(no_entry(user_id, selector, own.user_exists));
+        };
+        service.hints.remember(ranking, user_id, bucket);
+        if own.above.is_none() {
+            continue;
+        }
+        let version = Version { epoch: own.epoch.clone(), layout: own.layout, batches: own.batches.clone() };
+        let counts = match (&own.counts, known) {
+            (Some(counts), _) => service.counts.learn(service, ranking, version, counts).await,
+            (None, Some(known)) if known.version == version => known,
+            // Known of an earlier life of the database.
+            _ => {
+                service.counts.forget(ranking);
+                continue;
+            }
+        };
+        let Some(above) = Above::of(&probes, &counts.counts) else { return Ok(None) };
+        let players = counts.players();
+        let state = RankingState { version: counts.version.clone(), players, revision: 0 };
+        return Ok(Some(Standing {
+            header: header(&meant.period, &state),
+            player: Row {
+                position: above.own + 1,
+                rank: above.better + 1,
+                user_id: own.external_id.clone().unwrap_or_default(),
+                user_name: own.name.clone().unwrap_or_default(),
+                avatar: own.avatar.clone(),
+                score,
+                reached_at,
+            },
+            percentile: percentile(players.saturating_sub(above.worse_from), players),
+            above: Vec::new(),
+            below: Vec::new(),
+        }));
+    }
+    Ok(None)
+}
+
+/// How many players stand above a player, in three senses.
+struct Above {
+    /// Above the player's own key.
+    own: u64,
+    /// With a better rank.
+    better: u64,
+    /// With the same rank or a better one, the player included.
+    worse_from: u64,
+}
+
+impl Above {
+    /// From the probes of one statement and the bucket counts of the same state; `None` when a probe lies elsewhere.
+    fn of(probes: &[Probe], counts: &[i64]) -> Option<Self> {
+        let above = |wanted: i32| {
+            let probe = probes.iter().find(|probe| probe.probe == wanted)?;
+            let bucket = usize::try_from(probe.bucket?).ok()?;
+            let higher: i64 = counts.get(bucket + 1..)?.iter().sum();
+            u64::try_from(higher + probe.above?).ok()
+        };
+        let own = above(0)?;
+        if probes.len() == 1 {
+            return Some(Self { own, better: own, worse_from: own + 1 });
+        }
+        Some(Self { own, better: above(1)?, worse_from: above(2)? })
+    }
+}
+
+/// 100 × players strictly worse ÷ max(players − 1, 1).
+fn percentile(worse: u64, players: u64) -> f64 {
+    100.0 * worse as f64 / players.saturating_sub(1).max(1) as f64
+}
+
+fn no_entry(user_id: &UserId, selector: &PeriodSelector, user_exists: bool) -> Error {
+    Error::NotFound {
+        what: "user",
+        name: user_id.to_string(),
+        hint: user_exists.then(|| format!("the player has no score in {selector}")),
+    }
 }
 
 /// Chosen players, best first, with their place among each other.
@@ -146,8 +350,26 @@ pub async fn chosen(
     selector: &PeriodSelector,
     user_ids: &[UserId],
 ) -> Result<Chosen> {
-    let _ = (service, board, selector, user_ids);
-    Err(Error::Internal("unwritten".into()))
+    let wanted: Vec<String> = user_ids.iter().map(ToString::to_string).collect();
+    let chosen_of = |header: Header, rows: Vec<Row>| {
+        let mut places: Vec<u64> = Vec::with_capacity(rows.len());
+        for (n, row) in rows.iter().enumerate() {
+            // Rows come best first: equals in rank are equals among the chosen.
+            let is_equal = n > 0 && rows[n - 1].rank == row.rank;
+            places.push(if is_equal { places[n - 1] } else { n as u64 + 1 });
+        }
+        let found: HashSet<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
+        let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
+        Chosen { header, places, missing, rows }
+    };
+    let read = |meant: Arc<MeantPeriod>, ranking| {
+        let (wanted, chosen_of) = (&wanted, &chosen_of);
+        async move {
+            let found = service.store.chosen(&meant, ranking, wanted).await?;
+            Ok(found.map(|(state, rows)| chosen_of(header(&meant.period, &state), rows)))
+        }
+    };
+    on_ranking(service, board, selector, read, |period, state| Ok(chosen_of(header(&period, &state), Vec::new()))).await
 }
 
 /// The rank that a newcomer with this score would have now, behind equals except on `shared` boards.
@@ -157,8 +379,14 @@ pub async fn newcomer(
     selector: &PeriodSelector,
     score: i64,
 ) -> Result<(Header, u64)> {
-    let _ = (service, board, selector, score);
-    Err(Error::Internal("unwritten".into()))
+    if score == i64::MIN {
+        return Err(Error::invalid("score", "is below the least score there can be"));
+    }
+    let read = |meant: Arc<MeantPeriod>, ranking| async move {
+        let found = service.store.newcomer(&meant, ranking, score).await?;
+        Ok(found.map(|(state, rank)| (header(&meant.period, &state), rank)))
+    };
+    on_ranking(service, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
 }
 
 /// How scores are spread.
@@ -185,6 +413,16 @@ pub struct Bar {
 
 /// Percentiles and histogram.
 pub async fn distribution(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
-    let _ = (service, board, selector);
-    Err(Error::Internal("unwritten".into()))
+    let read = |meant: Arc<MeantPeriod>, ranking| async move {
+        let found = service.store.distribution(&meant, ranking).await?;
+        Ok(found.map(|(state, percentiles, histogram)| Distribution {
+            header: header(&meant.period, &state),
+            percentiles,
+            histogram,
+        }))
+    };
+    let empty = |period: Period, state: RankingState| {
+        Ok(Distribution { header: header(&period, &state), percentiles: Vec::new(), histogram: Vec::new() })
+    };
+    on_ranking(service, board, selector, read, empty).await
 }

@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use sha2::{Digest as _, Sha256};
+
 use crate::{
     Error, Result,
     board::Board,
     service::Service,
+    store::score::{HistoryPlace, Recorded, StoredStanding},
     user::UserId,
 };
 
@@ -63,20 +66,103 @@ pub struct NewStanding {
 
 /// Writes events; each gets its own outcome, in their order. Returns after the commit.
 pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Result<Vec<Outcome>> {
-    let _ = (service, board, events);
-    Err(Error::Internal("unwritten".into()))
+    let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
+    let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
+    for (place, event) in events.into_iter().enumerate() {
+        let (places, events) = by_lane.entry(lane_of(&event.user_id, board)).or_default();
+        places.push(place);
+        events.push(event);
+    }
+    // Handed to all lanes before the first is waited for, so that they write side by side.
+    let mut waiting = Vec::with_capacity(by_lane.len());
+    for (lane, (places, events)) in by_lane {
+        waiting.push((places, service.writers.submit(board, lane, events)?));
+    }
+    let mut recorded: Vec<Option<Recorded>> = ranks_wanted.iter().map(|_| None).collect();
+    for (places, answer) in waiting {
+        for (place, one) in places.into_iter().zip(answer.await?) {
+            recorded[place] = Some(one);
+        }
+    }
+    let recorded: Vec<Recorded> = recorded.into_iter().flatten().collect();
+    let ranks = ranks_after(service, &recorded, &ranks_wanted).await?;
+    Ok(recorded.into_iter().zip(ranks).map(|(recorded, ranks)| outcome(board, recorded, &ranks)).collect())
+}
+
+/// The lane of a player, as `centile.lane_hash` gives it: two bytes of the SHA-256 of the id, modulo the lanes.
+fn lane_of(user_id: &UserId, board: &Board) -> i16 {
+    let digest = Sha256::digest(user_id.as_str().as_bytes());
+    let hash = i32::from(digest[0]) << 8 | i32::from(digest[1]);
+    i16::try_from(hash % i32::from(board.lanes)).unwrap_or_default()
+}
+
+/// New and previous ranks of the events that want them: per event and period, read in one snapshot after the commit.
+async fn ranks_after(
+    service: &Service,
+    recorded: &[Recorded],
+    wanted: &[bool],
+) -> Result<Vec<Vec<(Option<u64>, Option<u64>)>>> {
+    let standings_of = |place: usize| {
+        let result = recorded[place].result.as_ref().filter(|_| wanted[place]);
+        result.into_iter().flat_map(|result| result.periods.values())
+    };
+    let standings: Vec<&StoredStanding> = (0..recorded.len()).flat_map(standings_of).collect();
+    if standings.is_empty() {
+        return Ok(vec![Vec::new(); recorded.len()]);
+    }
+    let mut ranks = service.store.rank_changes(&standings).await?.into_iter();
+    Ok((0..recorded.len()).map(|place| ranks.by_ref().take(standings_of(place).count()).collect()).collect())
+}
+
+/// What a caller is told of an event.
+fn outcome(board: &Board, recorded: Recorded, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
+    let Some(result) = recorded.result else {
+        return Outcome::Refused(refusal(board, &recorded.outcome, recorded.detail.as_deref()));
+    };
+    let ranks = ranks.iter().copied().map(Some).chain(std::iter::repeat(None));
+    let periods = result.periods.into_iter().zip(ranks).map(|((name, standing), ranks)| {
+        let (rank, previous_rank) = ranks.unwrap_or_default();
+        (name, NewStanding { score: standing.score, rank, previous_rank })
+    });
+    Outcome::Accepted(Accepted {
+        transaction_id: result.transaction_id,
+        occurred_at: result.occurred_at,
+        repeated: recorded.repeated,
+        periods: periods.collect(),
+    })
+}
+
+/// Why the SQL function refused an event, in words for the caller.
+pub(crate) fn refusal(board: &Board, outcome: &str, detail: Option<&str>) -> Error {
+    match outcome {
+        "banned" => Error::Forbidden("the player is banned".to_owned()),
+        "points_out_of_bounds" => Error::invalid(
+            "points",
+            format!("board {} takes {} per event", board.slug, detail.unwrap_or("other points")),
+        ),
+        "tiebreak_not_used" => {
+            Error::invalid("tiebreak", format!("board {} does not break ties by a tiebreak", board.slug))
+        }
+        "tiebreak_out_of_range" => Error::invalid("tiebreak", "must be -2048 to 2047"),
+        "time_in_future" => Error::invalid("occurred_at", "lies in the future"),
+        "time_out_of_range" => Error::invalid("occurred_at", "must be from 2000 to 2070"),
+        "overflow" => Error::invalid("points", "the player's score would leave the range of 64 bits"),
+        "id_conflict" => Error::Conflict("this id belongs to an event with other content".to_owned()),
+        "period_closed" => Error::Conflict("a period that holds this time is closed".to_owned()),
+        other => Error::Internal(format!("an event was refused as {other:?}")),
+    }
 }
 
 /// Undoes one score transaction in the periods that are still open.
 pub async fn void(service: &Service, board: &Board, transaction_id: i64, reason: Option<&str>) -> Result<()> {
-    let _ = (service, board, transaction_id, reason);
-    Err(Error::Internal("unwritten".into()))
+    service.store.void_score(board.slug.as_str(), transaction_id, reason).await?;
+    service.acknowledged_all(board.id).await
 }
 
 /// Makes a player start anew in the periods that hold now.
 pub async fn reset(service: &Service, board: &Board, user_id: &UserId, reason: Option<&str>) -> Result<()> {
-    let _ = (service, board, user_id, reason);
-    Err(Error::Internal("unwritten".into()))
+    service.store.reset_player(board.slug.as_str(), user_id.as_str(), reason).await?;
+    service.acknowledged_all(board.id).await
 }
 
 /// One row of a player's ledger.
@@ -106,6 +192,24 @@ pub async fn history(
     limit: u32,
     cursor: Option<&str>,
 ) -> Result<(Vec<HistoryRow>, Option<String>)> {
-    let _ = (service, board, user_id, limit, cursor);
-    Err(Error::Internal("unwritten".into()))
+    let place = cursor.map(parse_cursor).transpose()?;
+    let rows = service.store.history(board.id, user_id.as_str(), place, i64::from(limit) + 1).await?;
+    let mut rows = rows.ok_or_else(|| Error::not_found("user", user_id.as_str()))?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    let next = rows
+        .last()
+        .filter(|_| more)
+        .map(|row| format!("{}.{}", row.occurred_at.timestamp_micros(), row.transaction_id));
+    Ok((rows, next))
+}
+
+/// A cursor of [`history`]: microseconds since 1970, and the id, of the last row of the page before.
+fn parse_cursor(text: &str) -> Result<HistoryPlace> {
+    let parsed = text.split_once('.').and_then(|(micros, id)| {
+        let occurred_at = DateTime::from_timestamp_micros(micros.parse().ok()?)?;
+        Some(HistoryPlace { occurred_at, transaction_id: id.parse().ok()? })
+    });
+    parsed.ok_or_else(|| Error::invalid("cursor", "is not the `next` of an earlier page"))
 }

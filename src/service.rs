@@ -1,5 +1,141 @@
-//! What every request shares.
+//! What every request shares: pools, caches and writers of one instance.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::MissedTickBehavior;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Result,
+    acknowledged::Acknowledged,
+    board::BoardCache,
+    cache::Cache,
+    counts::{BucketHints, CountsCache},
+    key::KeyCache,
+    period::PeriodCache,
+    store::Store,
+    top::TopCache,
+    writer::Writers,
+};
+
+/// Bytes of the in-process cache that stands in for Redis.
+const CACHE_BYTES: u64 = 64 << 20;
+/// How often the months of the ledger and the ids that callers gave are looked after.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(600);
+
+/// How to reach the servers.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// PostgreSQL, as a URL.
+    pub database_url: String,
+    /// Redis, as a URL; an in-process cache without.
+    pub redis_url: Option<String>,
+    /// What every key in Redis begins with.
+    pub redis_prefix: String,
+    /// Connections for reading.
+    pub read_connections: u32,
+    /// Connections for writing: at least one per lane that is busy at the same time.
+    pub write_connections: u32,
+    /// Whether to look after the ledger's months in the background.
+    pub maintenance: bool,
+}
 
 /// Pools, caches and writers of one instance.
 #[derive(Debug)]
-pub struct Service {}
+pub struct Service {
+    pub(crate) store: Store,
+    pub(crate) cache: Cache,
+    pub(crate) boards: BoardCache,
+    pub(crate) periods: PeriodCache,
+    pub(crate) keys: KeyCache,
+    pub(crate) counts: CountsCache,
+    pub(crate) hints: BucketHints,
+    pub(crate) tops: TopCache,
+    pub(crate) acknowledged: Arc<Acknowledged>,
+    pub(crate) writers: Writers,
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+}
+
+impl Service {
+    /// Prepares an instance; PostgreSQL and Redis are connected to when first needed. Starts its background work on the
+    /// current runtime.
+    #[expect(clippy::unused_async, reason = "must be called within a runtime, on which the writers will run")]
+    pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
+        let store = Store::new(&settings.database_url, settings.read_connections, settings.write_connections)?;
+        let cache = match &settings.redis_url {
+            Some(url) => Cache::redis(url, &settings.redis_prefix)?,
+            None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
+        };
+        let acknowledged = Arc::new(Acknowledged::default());
+        let service = Arc::new(Self {
+            writers: Writers::new(store.clone(), Arc::clone(&acknowledged)),
+            store,
+            cache,
+            boards: BoardCache::default(),
+            periods: PeriodCache::default(),
+            keys: KeyCache::default(),
+            counts: CountsCache::default(),
+            hints: BucketHints::default(),
+            tops: TopCache::default(),
+            acknowledged,
+            tasks: TaskTracker::new(),
+            stopping: CancellationToken::new(),
+        });
+        if settings.maintenance {
+            service.tasks.spawn(keep_house(service.store.clone(), service.stopping.clone()));
+        }
+        Ok(service)
+    }
+
+    /// Whether requests can be answered: [`crate::Error::Unavailable`] while PostgreSQL does not answer.
+    pub async fn ready(&self) -> Result<()> {
+        self.store.ping().await
+    }
+
+    /// Whether the cache answers; always, when it is in this process.
+    pub async fn cache_is_reachable(&self) -> bool {
+        self.cache.is_reachable().await
+    }
+
+    /// Notes that all that stands in the ledger of a board now may have been acknowledged here.
+    pub(crate) async fn acknowledged_all(&self, board_id: i32) -> Result<()> {
+        for (lane, batch) in self.store.batches(board_id).await?.into_iter().enumerate() {
+            self.acknowledged.raise(board_id, lane, batch);
+        }
+        Ok(())
+    }
+
+    /// Writes what was accepted, ends the background work and closes the connections.
+    pub async fn shut_down(&self) {
+        self.stopping.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+        self.writers.shut_down().await;
+        self.store.close().await;
+    }
+}
+
+/// Makes the ledger's months ahead and forgets callers' ids whose time is over, until told to stop.
+async fn keep_house(store: Store, stopping: CancellationToken) {
+    let mut ticks = tokio::time::interval(HOUSEKEEPING_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while stopping.run_until_cancelled(ticks.tick()).await.is_some() {
+        if let Err(error) = store.ensure_ledger_months().await {
+            tracing::warn!(%error, "the ledger's next months could not be made");
+        }
+        loop {
+            match store.forget_expired_ids().await {
+                Ok(0) => break,
+                Ok(forgotten) => tracing::debug!(forgotten, "callers' ids forgotten"),
+                Err(error) => {
+                    tracing::warn!(%error, "callers' ids could not be forgotten");
+                    break;
+                }
+            }
+            if stopping.is_cancelled() {
+                return;
+            }
+        }
+    }
+}

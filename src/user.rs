@@ -2,7 +2,10 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{Error, Result, service::Service};
+use crate::{Error, Result, board, service::Service};
+
+/// Most bytes of a user's metadata, as JSON.
+const METADATA_MAX_BYTES: usize = 8_192;
 
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,32 +67,67 @@ pub struct User {
 pub struct Profile {
     /// Name shown in lists, 1 to 128 bytes.
     pub name: Option<String>,
-    /// Address of a picture, up to 1,024 bytes; `Some(None)` removes it.
-    pub avatar: Option<Option<String>>,
+    /// Address of a picture, up to 1,024 bytes; an empty one removes it.
+    pub avatar: Option<String>,
     /// A JSON object of up to 8,192 bytes.
     pub metadata: Option<serde_json::Value>,
 }
 
 /// Makes or changes a user; tells whether it was made.
 pub async fn put(service: &Service, user_id: &UserId, profile: Profile) -> Result<(User, bool)> {
-    let _ = (service, user_id, profile);
-    Err(Error::Internal("unwritten".into()))
+    if let Some(name) = &profile.name {
+        check_text("name", name, 128)?;
+    }
+    if let Some(avatar) = profile.avatar.as_deref().filter(|avatar| !avatar.is_empty()) {
+        check_text("avatar", avatar, 1_024)?;
+    }
+    if let Some(metadata) = &profile.metadata {
+        if !metadata.is_object() {
+            return Err(Error::invalid("metadata", "must be a JSON object"));
+        }
+        let text = metadata.to_string();
+        if text.len() > METADATA_MAX_BYTES {
+            return Err(Error::invalid("metadata", format!("at most {METADATA_MAX_BYTES} bytes are allowed")));
+        }
+        // PostgreSQL's jsonb cannot hold U+0000, which JSON writes so; a literal backslash before `u0000` is written as two.
+        if text.replace("\\\\", "").contains("\\u0000") {
+            return Err(Error::invalid("metadata", "must not hold U+0000"));
+        }
+    }
+    let made = service.store.put_user(user_id.as_str(), &profile).await?;
+    Ok((find(service, user_id).await?, made))
 }
 
 /// The user of this id. [`Error::NotFound`] when there is none.
 pub async fn find(service: &Service, user_id: &UserId) -> Result<User> {
-    let _ = (service, user_id);
-    Err(Error::Internal("unwritten".into()))
+    let user = service.store.user(user_id.as_str()).await?;
+    user.ok_or_else(|| Error::not_found("user", user_id.as_str()))
 }
 
 /// Takes a player out of every open ranking until unbanned; an act in the ledger of every board the player has played.
+///
+/// May be run again when it was cut short: the mark on the user, set first, already keeps scores out.
 pub async fn ban(service: &Service, user_id: &UserId, reason: Option<&str>) -> Result<User> {
-    let _ = (service, user_id, reason);
-    Err(Error::Internal("unwritten".into()))
+    set_banned(service, user_id, true, reason).await
 }
 
-/// Puts a banned player back where the ledger says.
+/// Puts a banned player back where the ledger says. May be run again when it was cut short: the mark goes last.
 pub async fn unban(service: &Service, user_id: &UserId, reason: Option<&str>) -> Result<User> {
-    let _ = (service, user_id, reason);
-    Err(Error::Internal("unwritten".into()))
+    set_banned(service, user_id, false, reason).await
+}
+
+async fn set_banned(service: &Service, user_id: &UserId, banned: bool, reason: Option<&str>) -> Result<User> {
+    if banned {
+        service.store.mark_banned(user_id.as_str(), true).await?;
+    } else {
+        find(service, user_id).await?;
+    }
+    for board in board::list(service).await? {
+        service.store.ban_user(board.slug.as_str(), user_id.as_str(), banned, reason).await?;
+        service.acknowledged_all(board.id).await?;
+    }
+    if !banned {
+        service.store.mark_banned(user_id.as_str(), false).await?;
+    }
+    find(service, user_id).await
 }

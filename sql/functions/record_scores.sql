@@ -4,6 +4,8 @@
 -- Every event is answered by itself: outcome 'accepted', or a refusal whose reason is in detail. p_times brings times of
 -- its own (import); without it the lane's clock gives one that no event of the lane is after. The users exist already.
 --
+-- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here.
+--
 -- CB001 is raised before anything is written when a period has to be opened first (live), or was not (import): call again.
 CREATE FUNCTION centile_store.record_scores(
     p_board_id  integer,
@@ -87,6 +89,8 @@ BEGIN
                WHEN e.is_known THEN
                    CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
                WHEN u.id IS NULL THEN 'unknown_user'
+               -- The caller knows another number of lanes: it looks the board up again.
+               WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
                WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
                WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
                WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
@@ -106,7 +110,7 @@ BEGIN
                        WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
 
     IF 'retry' = ANY (v_outcomes) THEN
-        RAISE EXCEPTION 'an id was forgotten while it was looked up' USING ERRCODE = 'CB001', HINT = 'Call again.';
+        RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
     END IF;
 
     -- 6. What the others do to the standings, event by event.
@@ -181,7 +185,7 @@ BEGIN
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
            e.is_repeated,
            coalesce(e.result, t.result),
-           CASE WHEN e.outcome IS NULL THEN v_lane.batch + 1 END
+           v_lane.batch + (cardinality(v_ids) > 0)::integer
     FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
                  first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
           FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e

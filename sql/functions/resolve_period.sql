@@ -28,8 +28,11 @@ BEGIN
         SELECT * INTO v_bounds FROM centile.period_before(v_kind, v_now, v_zone);
     ELSE
         SELECT * INTO v_bounds FROM centile.period_named(v_kind, v_label, v_zone);
+        -- What is remembered of it says that it is open.
+        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
-    IF NOT FOUND THEN
+    -- None of the calendar's functions gives a row for what does not exist.
+    IF v_bounds.label IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY

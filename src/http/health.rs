@@ -10,7 +10,7 @@ use actix_web::{
 use utoipa::ToSchema;
 
 use super::{Api, problem::UnavailableProblem};
-use crate::{Result, board};
+use crate::Result;
 
 /// The word for "yes".
 #[derive(Debug, ToSchema)]
@@ -44,6 +44,6 @@ pub(super) fn alive() -> Ready<HttpResponse> {
     ),
 )]
 pub(super) async fn ready_to_serve(api: Data<Api>) -> Result<HttpResponse> {
-    board::list(&api.service).await?;
+    api.service.ready().await?;
     Ok(ok())
 }

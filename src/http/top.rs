@@ -11,7 +11,8 @@ use crate::{
     Error, Result,
     board::Board,
     period::PeriodSelector,
-    rank::{self, Page, Top},
+    rank::Page,
+    top::{self, Top},
 };
 
 /// Answers with the first `limit` players, or with 304 when `request` names the `ETag` they have.
@@ -22,13 +23,14 @@ pub(super) async fn answer(
     selector: &PeriodSelector,
     limit: u32,
 ) -> Result<HttpResponse> {
-    let top = rank::top(&api.service, board, selector, limit, render).await?;
+    let top = top::top(&api.service, board, selector, limit, render).await?;
     respond(request, &top)
 }
 
-/// The body to cache; empty, which [`respond`] refuses, should it not be possible to write it as JSON.
-fn render(board: &Board, page: &Page) -> String {
-    serde_json::to_string(&PageResponse::new(board, page)).unwrap_or_default()
+/// The body to cache.
+fn render(board: &Board, page: &Page) -> Result<String> {
+    serde_json::to_string(&PageResponse::new(board, page))
+        .map_err(|error| Error::Internal(format!("a top list cannot be written as JSON: {error}")))
 }
 
 /// `top` as an answer to `request`.

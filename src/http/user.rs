@@ -39,7 +39,11 @@ pub(super) struct PutUser {
 
 impl From<PutUser> for Profile {
     fn from(request: PutUser) -> Self {
-        Self { name: request.name, avatar: request.avatar, metadata: request.metadata.map(Value::Object) }
+        Self {
+            name: request.name,
+            avatar: request.avatar.map(Option::unwrap_or_default),
+            metadata: request.metadata.map(Value::Object),
+        }
     }
 }
 

@@ -1,0 +1,16 @@
+-- Callers' ids are kept for a time; a bounded step at a time, so that it never holds many rows.
+CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
+LANGUAGE sql VOLATILE
+AS $$
+    WITH expired AS (
+        SELECT board_id, external_id FROM centile_store.transaction_ids
+        WHERE expires_at < now() ORDER BY board_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM centile_store.transaction_ids t USING expired e
+        WHERE t.board_id = e.board_id AND t.external_id = e.external_id RETURNING 1
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
+'Deletes callers'' ids whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';

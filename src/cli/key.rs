@@ -1,0 +1,199 @@
+//! `centile key`: who may write.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{
+    output::{self, list, table},
+    with_service,
+};
+use crate::{
+    Error, Result,
+    board::BoardSlug,
+    config::{Config, value},
+    key::{self, Key, Role},
+};
+
+/// What can be done with keys.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a key; its text, alone on standard output, is shown this once
+    Create(Create),
+    /// List all keys, newest first
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make a key useless, within 5 seconds everywhere
+    Revoke {
+        /// The key's id, as `centile key list` shows it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// What a new key is for.
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// A name that tells it from others
+    #[arg(long)]
+    name: String,
+    /// What it may do: write scores and name players, or everything
+    #[arg(long, value_enum)]
+    role: Role,
+    /// A board that it may write, again for each; all boards unless given
+    #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    boards: Vec<BoardSlug>,
+    /// How long it works: a number of minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w
+    #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "expires_at")]
+    expires_in: Option<TimeDelta>,
+    /// Until when it works, such as 2030-01-31T00:00:00Z
+    #[arg(long, value_name = "TIME")]
+    expires_at: Option<DateTime<Utc>>,
+    /// Print the key and what is known of it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads a time span with its unit. The units stop at weeks: months and years differ in length.
+fn time_span(text: &str) -> Result<TimeDelta, String> {
+    let number = text.trim_end_matches(char::is_alphabetic);
+    let make = match &text[number.len()..] {
+        "m" => TimeDelta::try_minutes,
+        "h" => TimeDelta::try_hours,
+        "d" => TimeDelta::try_days,
+        "w" => TimeDelta::try_weeks,
+        _ => return Err("give a number and its unit: 90m, 12h, 30d, 2w".to_owned()),
+    };
+    let number: u32 = number.parse().map_err(|error| format!("{number:?} is not a whole number: {error}"))?;
+    make(number.into()).filter(|span| !span.is_zero()).ok_or_else(|| "a key has to work for some time".to_owned())
+}
+
+impl Create {
+    /// When the key is to stop working.
+    fn expiry(&self) -> Result<Option<DateTime<Utc>>> {
+        let now = Utc::now();
+        match (self.expires_in, self.expires_at) {
+            (Some(span), _) => match now.checked_add_signed(span) {
+                Some(at) => Ok(Some(at)),
+                None => Err(Error::invalid("expires_in", "is too long")),
+            },
+            (None, Some(at)) if at <= now => Err(Error::invalid("expires_at", "has passed already")),
+            (None, at) => Ok(at),
+        }
+    }
+}
+
+/// Does what `command` says.
+pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
+    match command {
+        Command::Create(create) => {
+            let expires_at = create.expiry()?;
+            let make = async |service: &_| key::create(service, &create.name, create.role, &create.boards, expires_at).await;
+            let (key, text) = with_service(config, make).await?;
+            if create.json {
+                return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });
+            }
+            output::print(&text)?;
+            output::note(format!(
+                "key {}: role {}, boards: {}, expires: {}. It is shown this once; send it as Authorization: Bearer KEY",
+                key.id,
+                key.role,
+                list(&key.boards, "all"),
+                output::time(key.expires_at)
+            ));
+            Ok(())
+        }
+        Command::List { json } => {
+            let keys = with_service(config, async |service| key::list(service).await).await?;
+            if json {
+                return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
+            }
+            if keys.is_empty() {
+                output::note("There are no keys yet: centile key create --name NAME --role server");
+            }
+            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "MADE", "EXPIRES", "LAST USED"];
+            output::print(table(head, keys.iter().map(row).collect()))
+        }
+        Command::Revoke { id } => {
+            with_service(config, async |service| key::revoke(service, &id).await).await?;
+            output::print(format!("key {id} revoked"))
+        }
+    }
+}
+
+/// A key as JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    /// The secret text, of a new key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+    id: &'a str,
+    name: &'a str,
+    role: Role,
+    boards: &'a [BoardSlug],
+    state: &'static str,
+    created_at: DateTime<Utc>,
+    expires_at: Option<DateTime<Utc>>,
+    revoked_at: Option<DateTime<Utc>>,
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+impl<'a> From<&'a Key> for Line<'a> {
+    fn from(key: &'a Key) -> Self {
+        Self {
+            key: None,
+            id: &key.id,
+            name: &key.name,
+            role: key.role,
+            boards: &key.boards,
+            state: state(key),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+            last_used_at: key.last_used_at,
+        }
+    }
+}
+
+/// Whether the key works, by this machine's clock.
+fn state(key: &Key) -> &'static str {
+    if key.revoked_at.is_some() {
+        "revoked"
+    } else if key.expires_at.is_some_and(|at| at <= Utc::now()) {
+        "expired"
+    } else {
+        "active"
+    }
+}
+
+fn row(key: &Key) -> [String; 8] {
+    [
+        key.id.clone(),
+        key.name.clone(),
+        key.role.to_string(),
+        list(&key.boards, "all"),
+        state(key).to_owned(),
+        output::time(Some(key.created_at)),
+        output::time(key.expires_at),
+        output::time(key.last_used_at),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_spans_are_a_number_and_a_unit() {
+        assert_eq!(time_span("90m"), Ok(TimeDelta::minutes(90)));
+        assert_eq!(time_span("12h"), Ok(TimeDelta::hours(12)));
+        assert_eq!(time_span("30d"), Ok(TimeDelta::days(30)));
+        assert_eq!(time_span("2w"), Ok(TimeDelta::days(14)));
+        for text in ["", "30", "d", "-1d", "1.5d", "3y", "0d", "99999999999d", "30 d", "1é"] {
+            assert!(time_span(text).is_err(), "{text}");
+        }
+    }
+}

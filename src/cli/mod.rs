@@ -1,0 +1,145 @@
+//! The command line: a file per command. Every command calls the same domain functions as HTTP does.
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::{
+    Error, Result,
+    config::{Config, Instance},
+    service::Service,
+    store,
+};
+
+mod board;
+mod demo;
+mod key;
+mod log;
+mod migrate;
+mod output;
+mod score;
+mod serve;
+mod stop;
+mod user;
+
+/// Leaderboards with exact ranks among millions, with PostgreSQL as the only truth.
+#[derive(Debug, Parser)]
+#[command(name = "centile", version, max_term_width = 110, disable_help_subcommand = true)]
+#[command(after_help = "Exit status: 0 when all went well, 1 when it did not, 2 when the command line cannot be read.")]
+struct Cli {
+    #[command(flatten)]
+    config: Config,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands, in the order in which a newcomer meets them.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a PostgreSQL and a Redis of its own, and serve boards on which games are played
+    ///
+    /// DATABASE_URL and REDIS_URL are not used. Ctrl-C stops all that was started; the next start finds the data again.
+    #[command(verbatim_doc_comment)]
+    Demo(demo::Demo),
+    /// Bring the database to this program's schema; again is harmless
+    Migrate,
+    /// Serve the HTTP API until SIGINT or SIGTERM
+    Serve(Instance),
+    /// Make and show boards
+    #[command(subcommand)]
+    Board(board::Command),
+    /// Make, show and revoke API keys
+    #[command(subcommand)]
+    Key(key::Command),
+    // `import` belongs here: it fills a board.
+    /// Show, name, ban and unban players
+    #[command(subcommand)]
+    User(user::Command),
+    /// Undo scores
+    #[command(subcommand)]
+    Score(score::Command),
+}
+
+/// Runs the command that this process was started with; a failure is one line on standard error.
+pub async fn main() -> ExitCode {
+    // Wrong usage ends here, with status 2 and clap's explanation.
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let matches = Cli::command().get_matches_from(arguments);
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(cli).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::note(format!("error: {}", as_written(error, &matches)));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<()> {
+    let config = &cli.config;
+    match &cli.command {
+        // The demo keeps standard error free of its log.
+        Command::Demo(_) => {}
+        Command::Serve(_) => log::to_stderr(config, "info"),
+        _ => log::to_stderr(config, "warn"),
+    }
+    match cli.command {
+        Command::Demo(demo) => demo::run(config, demo).await,
+        Command::Migrate => migrate::run(config.database_url()?).await,
+        Command::Serve(instance) => serve::run(config, &instance).await,
+        Command::Board(command) => board::run(config, command).await,
+        Command::Key(command) => key::run(config, command).await,
+        Command::User(command) => user::run(config, command).await,
+        Command::Score(command) => score::run(config, command).await,
+    }
+}
+
+/// Does `job` with a service that is shut down afterwards, however the job ends.
+async fn with_service<T>(config: &Config, job: impl AsyncFnOnce(&Service) -> Result<T>) -> Result<T> {
+    let settings = config.for_command()?;
+    store::migrate::check_url(&settings.database_url).await?;
+    let service = Service::connect(&settings).await?;
+    let result = job(&service).await;
+    service.shut_down().await;
+    result
+}
+
+/// The same error, in which a field of the domain is called as on the command line: `time_zone` is `--time-zone`.
+fn as_written(error: Error, matches: &ArgMatches) -> Error {
+    let Error::Invalid { field, message } = error else { return error };
+    let mut command = Cli::command();
+    command.build();
+    let mut leaf = Some(&command);
+    let mut matches = matches;
+    while let Some((name, inner)) = matches.subcommand() {
+        leaf = leaf.and_then(|command| command.find_subcommand(name));
+        matches = inner;
+    }
+    let argument = leaf.and_then(|command| command.get_arguments().find(|argument| argument.get_id() == field.as_str()));
+    let written = argument.and_then(|argument| match argument.get_long() {
+        Some(flag) => Some(format!("--{flag}")),
+        None => argument.get_value_names()?.first().map(ToString::to_string),
+    });
+    Error::Invalid { field: written.unwrap_or(field), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn refusals_name_what_was_written() -> Result<(), clap::Error> {
+        let matches = Cli::command().try_get_matches_from(["centile", "board", "create", "a", "--time-zone", "Mars"])?;
+        for (field, written) in [("time_zone", "--time-zone"), ("slug", "SLUG"), ("database_url", "--database-url")] {
+            let error = as_written(Error::invalid(field, "no"), &matches);
+            assert_eq!(error.to_string(), format!("{written}: no"));
+        }
+        assert_eq!(as_written(Error::Conflict("time_zone".into()), &matches).to_string(), "time_zone");
+        Ok(())
+    }
+}

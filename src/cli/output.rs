@@ -1,0 +1,98 @@
+//! What commands print: results on standard output, explanations on standard error.
+
+use std::{
+    fmt::Display,
+    io::{self, ErrorKind, Write as _},
+};
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::{Error, Result};
+
+/// Prints a result. That nobody reads on (`centile key list | head -1`) is no failure.
+pub(super) fn print(text: impl Display) -> Result<()> {
+    let mut stdout = io::stdout();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Error::Internal(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints what is no result: an explanation, or an error. Where nobody listens, it is lost.
+pub(super) fn note(text: impl Display) {
+    writeln!(io::stderr(), "{text}").ok();
+}
+
+/// Prints a value as JSON.
+pub(super) fn print_json(value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value);
+    print(text.map_err(|error| Error::Internal(format!("cannot be written as JSON: {error}")))?)
+}
+
+/// Lines under a head, in columns as wide as they need to be.
+pub(super) fn table<const N: usize>(head: [&str; N], rows: Vec<[String; N]>) -> String {
+    let lines: Vec<[String; N]> = [head.map(str::to_owned)].into_iter().chain(rows).collect();
+    let widths: Vec<usize> =
+        (0..N).map(|column| lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0)).collect();
+    let lines = lines.iter().map(|line| {
+        let cells: Vec<String> = line.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Named values, one a line.
+pub(super) fn fields(fields: &[(&str, String)]) -> String {
+    let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines = fields.iter().map(|(name, value)| format!("{name:width$}  {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A list as people write it; `none` when it is empty.
+pub(super) fn list<T: Display>(items: &[T], none: &str) -> String {
+    if items.is_empty() {
+        return none.to_owned();
+    }
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A time, to the minute; `never` when there is none.
+pub(super) fn time(at: Option<DateTime<Utc>>) -> String {
+    at.map_or_else(|| "never".to_owned(), |at| at.format("%Y-%m-%d %H:%MZ").to_string())
+}
+
+/// A number with its thousands marked.
+pub(super) fn thousands(number: impl Display) -> String {
+    let digits = number.to_string();
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |digits| ("-", digits));
+    let mut text = sign.to_owned();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_widest_cell() {
+        let rows = vec![["Zoë".to_owned(), "1".to_owned()], ["Anna-Lena".to_owned(), "22".to_owned()]];
+        assert_eq!(table(["NAME", "N"], rows), "NAME       N\nZoë        1\nAnna-Lena  22");
+        assert_eq!(fields(&[("a", "1".to_owned()), ("long", "2".to_owned())]), "a     1\nlong  2");
+    }
+
+    #[test]
+    fn thousands_are_marked() {
+        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (-1_234_567, "-1,234,567"), (-100, "-100")] {
+            assert_eq!(thousands(number), text);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! `centile serve`: answers HTTP until it is told to stop.
+
+use std::net::{SocketAddr, TcpListener};
+
+use super::{output, stop::Stop};
+use crate::{
+    Error, Result,
+    config::{Config, Instance},
+    http,
+    service::Service,
+    store,
+};
+
+/// Serves with the database and Redis of the settings. Ends well on SIGINT or SIGTERM, once the requests under way are
+/// answered; [`Error::Unavailable`] when there is no database, [`Error::Conflict`] when its schema is another one.
+pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
+    let mut stop = Stop::listen()?;
+    let settings = config.for_serving(instance)?;
+    store::migrate::check_url(&settings.database_url).await?;
+    let service = Service::connect(&settings).await?;
+    let result = serve(instance, service.clone(), &mut stop).await;
+    service.shut_down().await;
+    result?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn serve(instance: &Instance, service: std::sync::Arc<Service>, stop: &mut Stop) -> Result<()> {
+    let listener = listen(instance.listen)?;
+    let address = address(&listener)?;
+    let server = http::serve(service, listener, instance.http())?;
+    let handle = server.handle();
+    let mut server = tokio::spawn(server);
+    output::print(format!("listening on http://{address}"))?;
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
+    let ended = tokio::select! {
+        signal = stop.wait() => {
+            tracing::info!(signal, "stopping");
+            handle.stop(true).await;
+            server.await
+        }
+        ended = &mut server => ended,
+    };
+    match ended {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Error::Internal(format!("the HTTP server failed: {error}"))),
+        Err(error) => Err(Error::Internal(format!("the HTTP server failed: {error}"))),
+    }
+}
+
+/// Binds the address that is to be served on. [`Error::Invalid`] when it cannot be had.
+pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address)
+        .map_err(|error| Error::invalid("listen", format!("cannot listen on {address}: {error}; give another address")))
+}
+
+/// The address that `listener` was given.
+pub(super) fn address(listener: &TcpListener) -> Result<SocketAddr> {
+    listener.local_addr().map_err(|error| Error::Internal(format!("cannot read the address listened on: {error}")))
+}

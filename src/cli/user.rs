@@ -1,0 +1,136 @@
+//! `centile user`: players, whom all boards share.
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{
+    output::{self, fields},
+    with_service,
+};
+use crate::{
+    Result,
+    config::{Config, value},
+    user::{self, Profile, User, UserId},
+};
+
+/// What can be done with players.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Show what is known of a player
+    Show {
+        #[command(flatten)]
+        player: Player,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Make or change a player; what is not given stays
+    Set {
+        #[command(flatten)]
+        player: Player,
+        /// Name shown in lists, up to 128 bytes; a new player's is the id
+        #[arg(long)]
+        name: Option<String>,
+        /// Address of a picture, up to 1,024 bytes
+        #[arg(long, value_name = "URL")]
+        avatar: Option<String>,
+        /// Removes the picture
+        #[arg(long, conflicts_with = "avatar")]
+        no_avatar: bool,
+        /// Whatever the game keeps with a player: a JSON object of up to 8,192 bytes
+        #[arg(long, value_name = "JSON", value_parser = object)]
+        metadata: Option<Map<String, Value>>,
+    },
+    /// Take a player out of every open ranking, and refuse the player's events, until unbanned
+    Ban(Act),
+    /// Put a banned player back where the ledger says
+    Unban(Act),
+}
+
+/// Whom a command is about.
+#[derive(Debug, Args)]
+pub(super) struct Player {
+    /// The game's own id of the player
+    #[arg(value_name = "ID", value_parser = value::<UserId>)]
+    user_id: UserId,
+}
+
+/// An act on a player.
+#[derive(Debug, Args)]
+pub(super) struct Act {
+    #[command(flatten)]
+    player: Player,
+    /// Why; kept in the ledger, up to 256 bytes
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+}
+
+/// Checks a reason that is to be kept in the ledger.
+pub(super) fn reason(text: &str) -> Result<String, String> {
+    user::check_text("reason", text, 256).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    serde_json::from_str(text).map_err(|error| format!("must be a JSON object: {error}"))
+}
+
+/// Does what `command` says.
+pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
+    match command {
+        Command::Show { player, json } => {
+            let user = with_service(config, async |service| user::find(service, &player.user_id).await).await?;
+            if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
+        }
+        Command::Set { player, name, avatar, no_avatar, metadata } => {
+            let avatar = if no_avatar { Some(None) } else { avatar.map(Some) };
+            let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
+            let put = async |service: &_| user::put(service, &player.user_id, profile).await;
+            let (user, is_new) = with_service(config, put).await?;
+            let done = if is_new { "made" } else { "changed" };
+            output::print(format!("player {} ({}) {done}", user.user_id, user.name))
+        }
+        Command::Ban(Act { player, reason }) => {
+            let ban = async |service: &_| user::ban(service, &player.user_id, reason.as_deref()).await;
+            let user = with_service(config, ban).await?;
+            output::print(format!("player {} ({}) is banned", user.user_id, user.name))
+        }
+        Command::Unban(Act { player, reason }) => {
+            let unban = async |service: &_| user::unban(service, &player.user_id, reason.as_deref()).await;
+            let user = with_service(config, unban).await?;
+            output::print(format!("player {} ({}) is not banned", user.user_id, user.name))
+        }
+    }
+}
+
+/// A player as JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    user_id: &'a str,
+    name: &'a str,
+    avatar: Option<&'a str>,
+    metadata: &'a Value,
+    banned: bool,
+}
+
+impl<'a> From<&'a User> for Line<'a> {
+    fn from(user: &'a User) -> Self {
+        Self {
+            user_id: &user.user_id,
+            name: &user.name,
+            avatar: user.avatar.as_deref(),
+            metadata: &user.metadata,
+            banned: user.banned,
+        }
+    }
+}
+
+fn description(user: &User) -> String {
+    fields(&[
+        ("id", user.user_id.clone()),
+        ("name", user.name.clone()),
+        ("avatar", user.avatar.clone().unwrap_or_else(|| "none".to_owned())),
+        ("metadata", user.metadata.to_string()),
+        ("banned", if user.banned { "yes" } else { "no" }.to_owned()),
+    ])
+}

@@ -1,0 +1,189 @@
+//! Settings: each is a flag and an environment variable, with what it is for. The flag wins.
+
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, thread};
+
+use clap::{
+    Args, ValueEnum,
+    builder::{FalseyValueParser, NonEmptyStringValueParser},
+};
+use tracing_subscriber::EnvFilter;
+
+use crate::{Error, Result, board::BoardSlug, http, service};
+
+/// Under which heading `--help` shows the settings that every command has.
+const EVERYWHERE: &str = "Settings of every command";
+
+/// Connections of a command that does one thing and ends.
+const COMMAND_CONNECTIONS: u32 = 2;
+
+/// The settings of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = EVERYWHERE)]
+pub struct Config {
+    /// Address of the PostgreSQL database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`
+    #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
+    database_url: Option<String>,
+
+    /// Address of the Redis that caches, `redis://HOST:PORT`; without it each instance caches in its own memory
+    #[arg(long, env = "REDIS_URL", value_name = "URL", hide_env_values = true, global = true)]
+    redis_url: Option<String>,
+
+    /// What all keys in Redis begin with, so that several installations can share one
+    #[arg(long, env = "REDIS_PREFIX", value_name = "PREFIX", default_value = "centile", global = true)]
+    #[arg(value_parser = NonEmptyStringValueParser::new())]
+    redis_prefix: String,
+
+    /// What is logged: a level, or levels by module such as `info,centile::http=debug`. Unless given, `serve` and
+    /// `demo` log from `info` on, other commands from `warn` on
+    #[arg(long, env = "CENTILE_LOG", value_name = "FILTER", value_parser = log_filter, global = true)]
+    log: Option<String>,
+
+    /// How log lines are written
+    #[arg(long, env = "CENTILE_LOG_FORMAT", value_name = "FORMAT", default_value = "text", global = true)]
+    pub log_format: LogFormat,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line, for programs.
+    Json,
+}
+
+/// Checks a log filter, which is made from the text again where it is used: it cannot be cloned.
+fn log_filter(text: &str) -> Result<String, String> {
+    EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
+
+impl Config {
+    /// The address of the database. [`Error::Invalid`] when none was given.
+    pub fn database_url(&self) -> Result<&str> {
+        // A variable that is set to nothing is how some tools leave it out.
+        self.database_url.as_deref().filter(|url| !url.is_empty()).ok_or_else(|| {
+            Error::invalid(
+                "database_url",
+                "say where PostgreSQL is: postgres://USER:PASSWORD@HOST/DATABASE; also as DATABASE_URL",
+            )
+        })
+    }
+
+    /// The address of Redis, if one is to be used.
+    #[must_use]
+    pub fn redis_url(&self) -> Option<&str> {
+        self.redis_url.as_deref().filter(|url| !url.is_empty())
+    }
+
+    /// The log filter that was asked for, or `default`.
+    #[must_use]
+    pub fn log_filter(&self, default: &str) -> EnvFilter {
+        EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default))
+    }
+
+    /// How a command that does one thing connects: few connections, nothing in the background.
+    pub fn for_command(&self) -> Result<service::Settings> {
+        Ok(service::Settings {
+            database_url: self.database_url()?.to_owned(),
+            redis_url: self.redis_url().map(ToOwned::to_owned),
+            redis_prefix: self.redis_prefix.clone(),
+            read_connections: COMMAND_CONNECTIONS,
+            write_connections: COMMAND_CONNECTIONS,
+            maintenance: false,
+        })
+    }
+
+    /// How an instance that serves connects.
+    pub fn for_serving(&self, instance: &Instance) -> Result<service::Settings> {
+        Ok(instance.service(
+            self.database_url()?.to_owned(),
+            self.redis_url().map(ToOwned::to_owned),
+            &self.redis_prefix,
+        ))
+    }
+}
+
+/// The settings of an instance that answers HTTP.
+#[derive(Debug, Clone, Args)]
+pub struct Instance {
+    /// Address and port to listen on; port 0 takes a free one
+    #[arg(long, env = "CENTILE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Threads that answer HTTP; as many as there are cores unless given
+    #[arg(long, env = "CENTILE_WORKERS", value_name = "N")]
+    workers: Option<NonZero<u16>>,
+
+    /// The board behind `/v1/scores`, which names none
+    #[arg(long, env = "CENTILE_DEFAULT_BOARD", value_name = "SLUG", default_value = "main", value_parser = value::<BoardSlug>)]
+    default_board: BoardSlug,
+
+    /// Longest request body, in bytes
+    #[arg(long, env = "CENTILE_BODY_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODY_LIMIT_BYTES)]
+    body_limit: usize,
+
+    /// Most connections to PostgreSQL that reading takes
+    #[arg(long, env = "CENTILE_READ_CONNECTIONS", value_name = "N", default_value_t = 16)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    read_connections: u32,
+
+    /// Most connections to PostgreSQL that writing takes; each writes one batch at a time
+    #[arg(long, env = "CENTILE_WRITE_CONNECTIONS", value_name = "N", default_value_t = 8)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    write_connections: u32,
+
+    /// Leaves the upkeep of stripes, ledger months and old ids to other instances
+    #[arg(long, env = "CENTILE_NO_MAINTENANCE", value_parser = FalseyValueParser::new())]
+    no_maintenance: bool,
+}
+
+impl Instance {
+    /// What the HTTP layer is told.
+    #[must_use]
+    pub fn http(&self) -> http::Settings {
+        let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+        http::Settings {
+            workers: self.workers.map_or_else(cores, |workers| workers.get().into()),
+            body_limit_bytes: self.body_limit,
+            default_board: self.default_board.clone(),
+        }
+    }
+
+    /// What the service is told, for these servers.
+    #[must_use]
+    pub fn service(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> service::Settings {
+        service::Settings {
+            database_url,
+            redis_url,
+            redis_prefix: redis_prefix.to_owned(),
+            read_connections: self.read_connections,
+            write_connections: self.write_connections,
+            maintenance: !self.no_maintenance,
+        }
+    }
+}
+
+/// What the demo can be told, beside the settings of its instance.
+#[derive(Debug, Clone, Args)]
+pub struct Demo {
+    /// Folder that keeps the demo's data; the next start finds them again
+    #[arg(long, env = "CENTILE_DEMO_DIR", value_name = "FOLDER", default_value = ".centile/demo")]
+    pub dir: PathBuf,
+
+    /// How many games are played each second once everything runs; 0 for none
+    #[arg(long, env = "CENTILE_GAMES_PER_SECOND", value_name = "N", default_value_t = 3)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub games_per_second: u32,
+
+    /// Makes the games come out the same again; any number, chosen anew unless given
+    #[arg(long, env = "CENTILE_DEMO_SEED", value_name = "N")]
+    pub seed: Option<u64>,
+}
+
+/// Reads a value of the domain for clap, which names the flag at fault itself.
+pub fn value<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error| match error {
+        Error::Invalid { message, .. } => message,
+        other => other.to_string(),
+    })
+}

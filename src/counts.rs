@@ -1,0 +1,141 @@
+//! Bucket counts that are known by their version, and where in the buckets players were last seen.
+//!
+//! Neither can make an answer wrong: the statement that reads a rank says which version it saw and where the player is.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        Arc,
+        atomic::{AtomicU8, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Result,
+    cache::CacheKey,
+    service::Service,
+    store::{period::RankingRef, rank::Version},
+    user::UserId,
+};
+
+/// Shared with the other instances no more often than this, per ranking: under writes every batch has counts of its own.
+const SHARE_EVERY: Duration = Duration::from_millis(250);
+
+/// Players of each bucket of a ranking at one version.
+#[derive(Debug)]
+pub(crate) struct KnownCounts {
+    /// The state they belong to.
+    pub(crate) version: Version,
+    /// Players of buckets 0 to 99.
+    pub(crate) counts: Vec<i64>,
+    shared_at: Instant,
+}
+
+impl KnownCounts {
+    /// Players of the ranking.
+    pub(crate) fn players(&self) -> u64 {
+        u64::try_from(self.counts.iter().sum::<i64>()).unwrap_or_default()
+    }
+}
+
+/// The newest counts known of each ranking.
+#[derive(Debug)]
+pub(crate) struct CountsCache(moka::sync::Cache<i64, Arc<KnownCounts>>);
+
+impl Default for CountsCache {
+    fn default() -> Self {
+        Self(moka::sync::Cache::new(1_000))
+    }
+}
+
+impl CountsCache {
+    /// Counts of a ranking at some version: from this process, or those that another instance has put into the cache for
+    /// the version of now.
+    pub(crate) async fn known(&self, service: &Service, ranking: RankingRef) -> Result<Option<Arc<KnownCounts>>> {
+        if let Some(known) = self.0.get(&ranking.ranking_id) {
+            return Ok(Some(known));
+        }
+        let Some(version) = service.store.ranking_version(ranking).await? else { return Ok(None) };
+        let Some(bytes) = service.cache.get(&key(ranking, &version)).await else { return Ok(None) };
+        let Ok(counts) = serde_json::from_slice::<Vec<i64>>(&bytes) else { return Ok(None) };
+        if counts.len() != 100 {
+            return Ok(None);
+        }
+        let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
+        self.0.insert(ranking.ranking_id, Arc::clone(&known));
+        Ok(Some(known))
+    }
+
+    /// Keeps counts that a statement brought along, and puts them into the cache for the other instances.
+    pub(crate) async fn learn(
+        &self,
+        service: &Service,
+        ranking: RankingRef,
+        version: Version,
+        counts: &[i64],
+    ) -> Arc<KnownCounts> {
+        let before = self.0.get(&ranking.ranking_id).map(|known| known.shared_at);
+        let shared_at = before.filter(|at| at.elapsed() < SHARE_EVERY);
+        let known = Arc::new(KnownCounts {
+            version,
+            counts: counts.to_vec(),
+            shared_at: shared_at.unwrap_or_else(Instant::now),
+        });
+        self.0.insert(ranking.ranking_id, Arc::clone(&known));
+        if shared_at.is_none()
+            && let Ok(bytes) = serde_json::to_vec(counts)
+        {
+            service.cache.put(&key(ranking, &known.version), bytes).await;
+        }
+        known
+    }
+
+    /// Drops what is known of a ranking.
+    pub(crate) fn forget(&self, ranking: RankingRef) {
+        self.0.invalidate(&ranking.ranking_id);
+    }
+}
+
+fn key(ranking: RankingRef, version: &Version) -> CacheKey {
+    CacheKey::Counts { ranking: ranking.ranking_id, version: version.text() }
+}
+
+/// Players whose bucket is remembered per ranking; two that share a place make each other's guess wrong, no more.
+const HINTS: usize = 1 << 20;
+/// Where a player is looked for who was never seen: the bucket in which a ranking's first stripe lies.
+const FIRST_GUESS: u8 = 50;
+
+/// One byte per player: the bucket in which the player was last seen.
+#[derive(Debug)]
+pub(crate) struct BucketHints {
+    rankings: moka::sync::Cache<i64, Arc<[AtomicU8]>>,
+    hasher: RandomState,
+}
+
+impl Default for BucketHints {
+    fn default() -> Self {
+        Self { rankings: moka::sync::Cache::new(32), hasher: RandomState::new() }
+    }
+}
+
+impl BucketHints {
+    /// The bucket to look into.
+    pub(crate) fn guess(&self, ranking: RankingRef, user_id: &UserId) -> u8 {
+        let hints = self.rankings.get(&ranking.ranking_id);
+        hints.map_or(FIRST_GUESS, |hints| hints[self.place(user_id)].load(Ordering::Relaxed))
+    }
+
+    /// Where the player is now.
+    pub(crate) fn remember(&self, ranking: RankingRef, user_id: &UserId, bucket: i16) {
+        let Ok(bucket) = u8::try_from(bucket) else { return };
+        let hints =
+            self.rankings.get_with(ranking.ranking_id, || (0..HINTS).map(|_| AtomicU8::new(FIRST_GUESS)).collect());
+        hints[self.place(user_id)].store(bucket, Ordering::Relaxed);
+    }
+
+    fn place(&self, user_id: &UserId) -> usize {
+        // The modulus makes it fit.
+        usize::try_from(self.hasher.hash_one(user_id.as_str()) % HINTS as u64).unwrap_or_default()
+    }
+}

@@ -1,0 +1,114 @@
+//! Boards in the database.
+
+use chrono::{DateTime, Utc};
+
+use super::Store;
+use crate::{
+    Error, Result,
+    board::{Board, BoardChange, Mode, NewBoard, Order, PeriodKind, Ties},
+};
+
+/// A row of `centile.boards`.
+struct StoredBoard {
+    id: i32,
+    slug: String,
+    title: String,
+    mode: String,
+    score_order: String,
+    ties: String,
+    periods: Vec<String>,
+    lanes: i16,
+    time_zone: String,
+    points_min: i64,
+    points_max: i64,
+    created_at: DateTime<Utc>,
+}
+
+impl TryFrom<StoredBoard> for Board {
+    type Error = Error;
+
+    fn try_from(stored: StoredBoard) -> Result<Self> {
+        let unknown = |what: &str| Error::Internal(format!("board {} has an unknown {what}", stored.slug));
+        Ok(Self {
+            id: stored.id,
+            mode: Mode::from_name(&stored.mode).ok_or_else(|| unknown("mode"))?,
+            order: Order::from_name(&stored.score_order).ok_or_else(|| unknown("order"))?,
+            ties: Ties::from_name(&stored.ties).ok_or_else(|| unknown("rule for ties"))?,
+            periods: stored.periods.iter().filter_map(|name| PeriodKind::from_name(name)).collect(),
+            slug: stored.slug.parse()?,
+            title: stored.title,
+            lanes: stored.lanes,
+            time_zone: stored.time_zone,
+            points_min: stored.points_min,
+            points_max: stored.points_max,
+            created_at: stored.created_at,
+        })
+    }
+}
+
+impl Store {
+    /// All boards by slug, or the one of this slug.
+    pub(crate) async fn boards(&self, slug: Option<&str>) -> Result<Vec<Board>> {
+        let rows = sqlx::query_file_as!(StoredBoard, "sql/queries/boards.sql", slug).fetch_all(&self.readers).await?;
+        rows.into_iter().map(Board::try_from).collect()
+    }
+
+    /// Makes a board.
+    pub(crate) async fn create_board(&self, new: &NewBoard, lanes: i16, layout_bounds: &[i64]) -> Result<()> {
+        let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
+        sqlx::query!(
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            new.slug.as_str(),
+            new.title,
+            new.mode.name(),
+            new.order.name(),
+            new.ties.name(),
+            &periods,
+            lanes,
+            new.time_zone,
+            new.points_min,
+            new.points_max,
+            layout_bounds,
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(())
+    }
+
+    /// Changes a board.
+    pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange) -> Result<()> {
+        sqlx::query!(
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            slug,
+            change.title,
+            change.mode.map(Mode::name),
+            change.order.map(Order::name),
+            change.ties.map(Ties::name),
+            change.lanes,
+            change.time_zone,
+            change.points_min,
+            change.points_max,
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(())
+    }
+
+    /// Splits what has grown too large on a board, a transaction a ranking; tells how many stripes were added.
+    pub(crate) async fn split_stripes(&self, board_id: i32) -> Result<u64> {
+        let rankings = sqlx::query_scalar!(
+            r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.rankings_to_split($1) AS ranking_id"#,
+            board_id
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        let mut added = 0;
+        for ranking in rankings {
+            let made = sqlx::query_scalar!(r#"SELECT centile.split_stripes($1) AS "made!""#, ranking)
+                .fetch_one(&self.writers)
+                .await?;
+            added += u64::from(made.unsigned_abs());
+        }
+        Ok(added)
+    }
+}

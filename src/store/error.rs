@@ -1,0 +1,88 @@
+//! What a database error means to a caller.
+
+use std::time::Duration;
+
+use crate::Error;
+
+/// Which field a violated constraint is about, and what would be right.
+const CONSTRAINTS: [(&str, &str, &str); 12] = [
+    (
+        "boards_slug_form",
+        "slug",
+        "1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter",
+    ),
+    ("boards_title_length", "title", "must have 1 to 128 bytes"),
+    ("boards_tiebreak_needs_single_event", "ties", "a sum board has no tiebreak: take mode best or latest"),
+    ("boards_periods_known", "periods", "one or more of all_time, day, week, month"),
+    ("boards_lanes_range", "lanes", "must be 1 to 64"),
+    ("boards_points_range", "points_min", "must not be above points_max, and not the least 64-bit number"),
+    ("boards_layout_bounds_count", "first_layout", "at most 99 bounds"),
+    ("users_external_id_length", "user_id", "must have 1 to 128 bytes"),
+    ("users_name_length", "name", "must have 1 to 128 bytes"),
+    ("users_avatar_length", "avatar", "must have at most 1024 bytes"),
+    ("users_metadata_object", "metadata", "must be a JSON object"),
+    ("transaction_ids_length", "id", "must have 1 to 128 bytes"),
+];
+
+impl From<sqlx::Error> for Error {
+    /// Errors of the connection are [`Error::Unavailable`]; those that our SQL raises carry codes of their own (see
+    /// sql/README.md); violated constraints are told by name. What is left is a fault.
+    fn from(error: sqlx::Error) -> Self {
+        let sqlx::Error::Database(database) = &error else {
+            return match error {
+                sqlx::Error::Io(_)
+                | sqlx::Error::Tls(_)
+                | sqlx::Error::Protocol(_)
+                | sqlx::Error::PoolTimedOut
+                | sqlx::Error::PoolClosed
+                | sqlx::Error::WorkerCrashed => unavailable(&error),
+                other => Self::Internal(other.to_string()),
+            };
+        };
+        if let Some(constraint) = database.constraint() {
+            if constraint == "boards_slug_key" {
+                return Self::Conflict("a board of this name exists already".to_owned());
+            }
+            if let Some((_, field, message)) = CONSTRAINTS.iter().find(|(name, ..)| *name == constraint) {
+                return Self::invalid(*field, *message);
+            }
+        }
+        let postgres = database.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
+        let detail = postgres.and_then(|postgres| postgres.detail()).unwrap_or_default();
+        let hint = postgres.and_then(|postgres| postgres.hint());
+        let message = database.message();
+        match database.code().as_deref().unwrap_or_default() {
+            "CB001" => Self::Unavailable { message: message.to_owned(), retry_after: Duration::ZERO },
+            "CB404" => Self::NotFound {
+                what: match detail {
+                    "board" => "board",
+                    "user" => "user",
+                    "transaction" => "score transaction",
+                    _ => "period",
+                },
+                name: message.split('\'').nth(1).unwrap_or(message).to_owned(),
+                hint: hint.map(str::to_owned),
+            },
+            "CB409" => Self::Conflict(message.to_owned()),
+            "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
+            "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
+            // Cut off, shutting down, starting, out of resources, a failover's read-only server, a deadlock's victim.
+            code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
+                || ["25006", "40001", "40P01", "55P03"].contains(&code) =>
+            {
+                unavailable(&error)
+            }
+            "3F000" | "42P01" | "42883" => {
+                tracing::error!(error = message, "the schema is missing or old: run `centile migrate`");
+                Self::unavailable("the database has not been migrated yet")
+            }
+            code => Self::Internal(format!("{message} ({code})")),
+        }
+    }
+}
+
+/// The cause goes into the log; callers need not know how the database is reached.
+fn unavailable(cause: &sqlx::Error) -> Error {
+    tracing::warn!(error = %cause, "PostgreSQL does not answer as it should");
+    Error::unavailable("the database cannot be reached now; nothing is known to have been written")
+}

@@ -1,0 +1,113 @@
+//! API keys in the database.
+
+use chrono::{DateTime, Utc};
+
+use super::Store;
+use crate::{
+    Result,
+    board::BoardSlug,
+    key::{Key, Role},
+};
+
+/// A key and what its secret is compared with.
+pub(crate) struct StoredKey {
+    /// The key.
+    pub(crate) key: Key,
+    /// SHA-256 of the secret.
+    pub(crate) secret_sha256: Vec<u8>,
+}
+
+fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
+    slugs.iter().map(|slug| slug.parse()).collect()
+}
+
+impl Store {
+    /// Stores a key; the database sets `created_at`.
+    pub(crate) async fn create_key(
+        &self,
+        id: &str,
+        name: &str,
+        role: Role,
+        boards: &[BoardSlug],
+        expires_at: Option<DateTime<Utc>>,
+        secret_sha256: &[u8],
+    ) -> Result<DateTime<Utc>> {
+        let boards: Vec<String> = boards.iter().map(ToString::to_string).collect();
+        let created_at = sqlx::query_scalar!(
+            "INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256)
+             VALUES ($1, $2, $3, $4, $5, $6) RETURNING created_at",
+            id,
+            name,
+            role.name(),
+            &boards,
+            expires_at,
+            secret_sha256,
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(created_at)
+    }
+
+    /// All keys, newest first.
+    pub(crate) async fn keys(&self) -> Result<Vec<Key>> {
+        let rows = sqlx::query_file!("sql/queries/keys.sql").fetch_all(&self.readers).await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Key {
+                    id: row.id,
+                    name: row.name,
+                    role: row.role.parse()?,
+                    boards: boards(&row.boards)?,
+                    created_at: row.created_at,
+                    expires_at: row.expires_at,
+                    revoked_at: row.revoked_at,
+                    last_used_at: row.last_used_at,
+                })
+            })
+            .collect()
+    }
+
+    /// The key of this id, and the digest of its secret.
+    pub(crate) async fn key(&self, id: &str) -> Result<Option<StoredKey>> {
+        let row = sqlx::query_file!("sql/queries/key_by_id.sql", id).fetch_optional(&self.readers).await?;
+        row.map(|row| {
+            Ok(StoredKey {
+                key: Key {
+                    id: row.id,
+                    name: row.name,
+                    role: row.role.parse()?,
+                    boards: boards(&row.boards)?,
+                    created_at: row.created_at,
+                    expires_at: row.expires_at,
+                    revoked_at: row.revoked_at,
+                    last_used_at: row.last_used_at,
+                },
+                secret_sha256: row.secret_sha256,
+            })
+        })
+        .transpose()
+    }
+
+    /// Notes that a key was used, to the minute.
+    pub(crate) async fn touch_key(&self, id: &str) -> Result<()> {
+        sqlx::query!(
+            "UPDATE centile_store.api_keys SET last_used_at = date_trunc('minute', now())
+             WHERE id = $1 AND last_used_at IS DISTINCT FROM date_trunc('minute', now())",
+            id
+        )
+        .execute(&self.writers)
+        .await?;
+        Ok(())
+    }
+
+    /// Revokes a key, once; tells whether there is one of this id.
+    pub(crate) async fn revoke_key(&self, id: &str) -> Result<bool> {
+        let done = sqlx::query!(
+            "UPDATE centile_store.api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1",
+            id
+        )
+        .execute(&self.writers)
+        .await?;
+        Ok(done.rows_affected() == 1)
+    }
+}

@@ -1,0 +1,101 @@
+//! Periods in the database.
+
+use chrono::{DateTime, Utc};
+
+use super::{Store, rank::Version};
+use crate::{
+    Error, Result,
+    board::{Board, PeriodKind},
+    period::{Period, PeriodSelector, PeriodState},
+};
+
+/// A period that a selector meant, and for how long it goes on meaning it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MeantPeriod {
+    /// The period.
+    pub(crate) period: Period,
+    /// Its row and its current ranking; `None` while nobody has scored in it.
+    pub(crate) ranking: Option<RankingRef>,
+    /// When the selector began to mean it; always, if absent.
+    pub(crate) meant_from: Option<DateTime<Utc>>,
+    /// When the selector ceases to mean it; never, if absent.
+    pub(crate) meant_until: Option<DateTime<Utc>>,
+}
+
+/// A period's row and its current ranking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct RankingRef {
+    /// Id of the period.
+    pub(crate) period_id: i64,
+    /// Id of the ranking.
+    pub(crate) ranking_id: i64,
+}
+
+fn state(name: &str) -> Result<PeriodState> {
+    match name {
+        "open" => Ok(PeriodState::Open),
+        "due" => Ok(PeriodState::Due),
+        "closed" => Ok(PeriodState::Closed),
+        other => Err(Error::Internal(format!("a period is {other:?}"))),
+    }
+}
+
+fn kind(name: &str) -> Result<PeriodKind> {
+    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("a period of kind {name:?}")))
+}
+
+impl Store {
+    /// The period that `selector` means now, the version of the board in the same snapshot, and the profile revision.
+    pub(crate) async fn resolve_period(
+        &self,
+        board: &Board,
+        selector: &PeriodSelector,
+    ) -> Result<Option<(MeantPeriod, Version, i64)>> {
+        let row = sqlx::query_file!("sql/queries/resolve_period.sql", board.id, selector.to_string())
+            .fetch_optional(&self.readers)
+            .await?;
+        row.map(|row| {
+            let meant = MeantPeriod {
+                period: Period {
+                    kind: kind(&row.kind)?,
+                    label: row.label,
+                    starts_at: row.starts_at,
+                    ends_at: row.ends_at,
+                    state: state(&row.state)?,
+                },
+                ranking: row
+                    .period_id
+                    .zip(row.ranking_id)
+                    .map(|(period_id, ranking_id)| RankingRef { period_id, ranking_id }),
+                meant_from: row.meant_from,
+                meant_until: row.meant_until,
+            };
+            Ok((meant, Version { epoch: row.epoch, layout: 0, batches: row.batches }, row.revision))
+        })
+        .transpose()
+    }
+
+    /// Opened periods of a board, newest first within each kind.
+    pub(crate) async fn periods(&self, board: &Board, limit: u32) -> Result<Vec<Period>> {
+        let rows = sqlx::query_file!("sql/queries/periods.sql", board.slug.as_str(), i64::from(limit))
+            .fetch_all(&self.readers)
+            .await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Period {
+                    kind: kind(&row.kind)?,
+                    label: row.label,
+                    starts_at: row.starts_at,
+                    ends_at: row.ends_at,
+                    state: state(&row.state)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Opens the periods of a board that hold these times.
+    pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
+        sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
+        Ok(())
+    }
+}

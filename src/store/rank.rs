@@ -1,0 +1,322 @@
+//! Reading rankings. Each call is one statement: one snapshot, so that an answer is exact for the version it names.
+
+use std::sync::LazyLock;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use sqlx::{AssertSqlSafe, types::Json};
+
+use super::{
+    Store, per_bucket,
+    period::{MeantPeriod, RankingRef},
+};
+use crate::{
+    Result,
+    rank::{Bar, Row},
+};
+
+/// A state of a board, as the database numbers it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Version {
+    /// This life of the database.
+    pub(crate) epoch: String,
+    /// Layout number of the ranking; 0 without one.
+    pub(crate) layout: i32,
+    /// Number of the last batch of each lane.
+    pub(crate) batches: Vec<i64>,
+}
+
+impl Version {
+    /// Its outside form: opaque, without the characters that an `ETag` or a cache key could trip over.
+    pub(crate) fn text(&self) -> String {
+        let batches: Vec<String> = self.batches.iter().map(ToString::to_string).collect();
+        format!("{}.{}.{}", self.epoch, self.layout, batches.join("-"))
+    }
+}
+
+/// What every statement about a ranking says beside its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RankingState {
+    /// The state that the answer is exact for.
+    pub(crate) version: Version,
+    /// Players in the ranking.
+    pub(crate) players: u64,
+    /// Profile revision: which names the answer shows.
+    pub(crate) revision: i64,
+}
+
+/// The state columns that the statements share.
+macro_rules! state_of {
+    ($row:expr) => {
+        RankingState {
+            version: Version { epoch: $row.epoch, layout: $row.layout, batches: $row.batches },
+            players: $row.players.unsigned_abs(),
+            revision: $row.revision,
+        }
+    };
+}
+
+/// A row of a ranking with its key, from which a cursor is made.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct StoredRow {
+    /// What callers see of it.
+    #[serde(flatten)]
+    pub(crate) row: Row,
+    /// Its place in the ranking.
+    #[serde(flatten)]
+    pub(crate) key: StoredKey,
+}
+
+/// A rank key: with the internal user id, the place of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(crate) struct StoredKey {
+    /// Score, larger is better.
+    pub(crate) rank_key: i64,
+    /// What breaks ties.
+    pub(crate) tie_key: i64,
+    /// Internal user id; the lower of two otherwise equal ones is above.
+    pub(crate) internal_id: i64,
+}
+
+/// One player's row, with the number of players whose rank is worse.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct StoredPlayer {
+    /// What callers see of it.
+    #[serde(flatten)]
+    pub(crate) row: Row,
+    /// Players with a worse rank.
+    pub(crate) worse: u64,
+}
+
+/// What [`Store::standing`] found.
+pub(crate) struct StoredStanding {
+    /// State of the ranking.
+    pub(crate) state: RankingState,
+    /// Whether there is such a user at all.
+    pub(crate) user_exists: bool,
+    /// The player, unless without an entry.
+    pub(crate) player: Option<StoredPlayer>,
+    /// The player among the neighbours, best first.
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One key looked up in one bucket; see `sql/queries/rank_in_bucket.sql`.
+#[derive(Debug, Clone, sqlx::FromRow)]
+pub(crate) struct Probe {
+    /// 0: the player's own key; 1 and 2: the highest and lowest possible of the same score.
+    pub(crate) probe: i32,
+    /// The bucket that the key belongs to; absent without an entry.
+    pub(crate) bucket: Option<i16>,
+    /// Players above the key in its bucket; absent when the statement looked into another.
+    pub(crate) above: Option<i64>,
+    /// Whether there is such a user at all.
+    pub(crate) user_exists: bool,
+    /// The player's id, name and picture.
+    pub(crate) external_id: Option<String>,
+    /// Name.
+    pub(crate) name: Option<String>,
+    /// Address of a picture.
+    pub(crate) avatar: Option<String>,
+    /// Score, if there is an entry.
+    pub(crate) score: Option<i64>,
+    /// When it was reached.
+    pub(crate) reached_at: Option<DateTime<Utc>>,
+    /// This life of the database.
+    pub(crate) epoch: String,
+    /// Layout number.
+    pub(crate) layout: i32,
+    /// Number of the last batch of each lane.
+    pub(crate) batches: Vec<i64>,
+    /// Players of each bucket, when the version is not the one the caller knows them of.
+    pub(crate) counts: Option<Vec<i64>>,
+}
+
+static RANK_IN_BUCKET: LazyLock<Vec<AssertSqlSafe<String>>> =
+    LazyLock::new(|| per_bucket(include_str!("../../sql/queries/rank_in_bucket.sql")));
+
+impl Store {
+    /// State of a ranking; `None` when it is no longer the one that was meant.
+    pub(crate) async fn ranking_state(&self, meant: &MeantPeriod, ranking: RankingRef) -> Result<Option<RankingState>> {
+        let row = sqlx::query_file!(
+            "sql/queries/ranking_state.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| state_of!(row)))
+    }
+
+    /// A page from a position.
+    pub(crate) async fn page(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        from: i64,
+        limit: i32,
+    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
+        let row = sqlx::query_file!(
+            "sql/queries/page.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            from,
+            limit,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| (state_of!(row), row.rows.0)))
+    }
+
+    /// The page below a key.
+    pub(crate) async fn page_after(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        key: StoredKey,
+        limit: i32,
+    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
+        let row = sqlx::query_file!(
+            "sql/queries/page_after.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            key.rank_key,
+            key.tie_key,
+            -key.internal_id,
+            limit,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| (state_of!(row), row.rows.0)))
+    }
+
+    /// A player and the neighbours.
+    pub(crate) async fn standing(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        user_id: &str,
+        around: i32,
+    ) -> Result<Option<StoredStanding>> {
+        let row = sqlx::query_file!(
+            "sql/queries/standing.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            user_id,
+            around,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| StoredStanding {
+            state: state_of!(row),
+            user_exists: row.user_exists,
+            player: row.player.map(|Json(player)| player),
+            rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
+        }))
+    }
+
+    /// A player's standing by a look into one bucket; no rows when the ranking is no longer the one that was meant.
+    #[expect(clippy::too_many_arguments, reason = "the parameters of one statement")]
+    pub(crate) async fn rank_in_bucket(
+        &self,
+        bucket: u8,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        user_id: &str,
+        known: Option<&Version>,
+        shared: bool,
+    ) -> Result<Vec<Probe>> {
+        let statement = RANK_IN_BUCKET.get(usize::from(bucket)).or_else(|| RANK_IN_BUCKET.first());
+        let Some(AssertSqlSafe(statement)) = statement else { return Ok(Vec::new()) };
+        let probes = sqlx::query_as(AssertSqlSafe(statement.as_str()))
+            .bind(ranking.period_id)
+            .bind(ranking.ranking_id)
+            .bind(meant.meant_from)
+            .bind(meant.meant_until)
+            .bind(user_id)
+            .bind(known.map(|version| version.layout))
+            .bind(known.map(|version| version.batches.as_slice()))
+            .bind(shared)
+            .fetch_all(&self.readers)
+            .await?;
+        Ok(probes)
+    }
+
+    /// The version of a ranking alone; `None` when it is gone.
+    pub(crate) async fn ranking_version(&self, ranking: RankingRef) -> Result<Option<Version>> {
+        let row = sqlx::query!(
+            r#"SELECT centile.epoch() AS "epoch!", g.layout,
+                      ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = g.board_id ORDER BY l.lane) AS "batches!"
+               FROM centile_store.rankings g WHERE g.id = $1"#,
+            ranking.ranking_id
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| Version { epoch: row.epoch, layout: row.layout, batches: row.batches }))
+    }
+
+    /// Chosen players, best first.
+    pub(crate) async fn chosen(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        user_ids: &[String],
+    ) -> Result<Option<(RankingState, Vec<Row>)>> {
+        let row = sqlx::query_file!(
+            "sql/queries/chosen.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            user_ids,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
+    }
+
+    /// The rank of a newcomer with this score.
+    pub(crate) async fn newcomer(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        score: i64,
+    ) -> Result<Option<(RankingState, u64)>> {
+        let row = sqlx::query_file!(
+            "sql/queries/newcomer.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            score,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
+    }
+
+    /// Percentiles and histogram.
+    pub(crate) async fn distribution(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+    ) -> Result<Option<(RankingState, Vec<(u8, i64)>, Vec<Bar>)>> {
+        let row = sqlx::query_file!(
+            "sql/queries/distribution.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(row.map(|row| (state_of!(row), row.percentiles.0, row.histogram.0)))
+    }
+}

@@ -1,0 +1,199 @@
+//! Score transactions in the database.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use sqlx::{postgres::types::PgInterval, types::Json};
+
+use super::Store;
+use crate::{Result, score::HistoryRow};
+
+/// Days for which callers' ids are kept, from HTTP.
+const KEEP_IDS_DAYS: i32 = 7;
+/// How often a batch is sent again when the database says that it should be.
+const MOST_TRIES: usize = 5;
+
+/// Events of one lane, column by column, as the SQL function takes them.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Players, by the callers' ids.
+    pub(crate) user_ids: Vec<String>,
+    /// Points.
+    pub(crate) points: Vec<i64>,
+    /// Reasons.
+    pub(crate) reasons: Vec<Option<String>>,
+    /// The callers' ids of the events.
+    pub(crate) ids: Vec<Option<String>>,
+    /// Tiebreaks.
+    pub(crate) tiebreaks: Vec<Option<i16>>,
+    /// Times of their own, for all events or none.
+    pub(crate) times: Option<Vec<DateTime<Utc>>>,
+}
+
+/// What the SQL function says of one event.
+#[derive(Debug)]
+pub(crate) struct Recorded {
+    /// `accepted`, or why it is refused.
+    pub(crate) outcome: String,
+    /// More on the refusal.
+    pub(crate) detail: Option<String>,
+    /// Whether the answer is that of an earlier call.
+    pub(crate) repeated: bool,
+    /// What is remembered of an accepted event.
+    pub(crate) result: Option<StoredResult>,
+    /// Number of the lane's last batch: whoever has seen it has seen this event.
+    pub(crate) batch: i64,
+}
+
+/// What is remembered of an accepted event.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StoredResult {
+    /// Id in the ledger.
+    pub(crate) transaction_id: i64,
+    /// The time it counts for.
+    pub(crate) occurred_at: DateTime<Utc>,
+    /// Per period, by its name.
+    pub(crate) periods: BTreeMap<String, StoredStanding>,
+}
+
+/// What an event made of a player's standing in one period.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StoredStanding {
+    /// The ranking it was then.
+    pub(crate) ranking_id: i64,
+    /// Internal id of the player.
+    pub(crate) user: i64,
+    /// Score after the event.
+    pub(crate) score: i64,
+    /// Rank key and tie key before it.
+    pub(crate) was: Option<(i64, i64)>,
+}
+
+/// A place in a player's ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HistoryPlace {
+    /// Time of the row there.
+    pub(crate) occurred_at: DateTime<Utc>,
+    /// Its id.
+    pub(crate) transaction_id: i64,
+}
+
+impl Store {
+    /// Writes a batch in one transaction and returns after its commit: one answer per event, in their order.
+    pub(crate) async fn record_scores(&self, board_id: i32, lane: i16, batch: &Batch) -> Result<Vec<Recorded>> {
+        let keep_ids = batch.times.is_none().then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
+        let mut tries = 0;
+        let rows = loop {
+            tries += 1;
+            let written = sqlx::query_file!(
+                "sql/queries/record_scores.sql",
+                board_id,
+                lane,
+                &batch.user_ids,
+                &batch.points,
+                &batch.reasons as &[Option<String>],
+                &batch.ids as &[Option<String>],
+                &batch.tiebreaks as &[Option<i16>],
+                batch.times.as_deref(),
+                keep_ids,
+            )
+            .fetch_all(&self.writers)
+            .await;
+            match written {
+                Err(sqlx::Error::Database(error)) if tries < MOST_TRIES => match error.code().as_deref() {
+                    // A boundary passed on the way in, or two writers met: nothing was written.
+                    Some("CB001" | "40001" | "40P01") => {}
+                    // No partition holds the time: the month is new.
+                    Some("23514") if error.constraint().is_none() => self.ensure_ledger_months().await?,
+                    _ => return Err(sqlx::Error::Database(error).into()),
+                },
+                other => break other?,
+            }
+        };
+        Ok(rows
+            .into_iter()
+            .map(|row| Recorded {
+                outcome: row.outcome,
+                detail: row.detail,
+                repeated: row.repeated,
+                result: row.result.map(|Json(result)| result),
+                batch: row.batch,
+            })
+            .collect())
+    }
+
+    /// Rank now and rank of the key before, for each standing, in one snapshot.
+    pub(crate) async fn rank_changes(&self, standings: &[&StoredStanding]) -> Result<Vec<(Option<u64>, Option<u64>)>> {
+        let rankings: Vec<i64> = standings.iter().map(|standing| standing.ranking_id).collect();
+        let users: Vec<i64> = standings.iter().map(|standing| standing.user).collect();
+        let rank_keys: Vec<Option<i64>> = standings.iter().map(|standing| standing.was.map(|(key, _)| key)).collect();
+        let tie_keys: Vec<Option<i64>> = standings.iter().map(|standing| standing.was.map(|(_, key)| key)).collect();
+        let rows = sqlx::query_file!(
+            "sql/queries/rank_changes.sql",
+            &rankings,
+            &users,
+            &rank_keys as &[Option<i64>],
+            &tie_keys as &[Option<i64>],
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| (row.rank.map(i64::unsigned_abs), row.previous_rank.map(i64::unsigned_abs)))
+            .collect())
+    }
+
+    /// Undoes a score transaction.
+    pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, reason: Option<&str>) -> Result<()> {
+        sqlx::query!("SELECT centile.void_score($1, $2, $3)", board, transaction_id, reason)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(())
+    }
+
+    /// Makes a player start anew in the current periods.
+    pub(crate) async fn reset_player(&self, board: &str, user_id: &str, reason: Option<&str>) -> Result<()> {
+        sqlx::query!("SELECT centile.reset_player($1, $2, $3)", board, user_id, reason)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(())
+    }
+
+    /// Numbers of the last batch of each lane of a board.
+    pub(crate) async fn batches(&self, board_id: i32) -> Result<Vec<i64>> {
+        let batches = sqlx::query_scalar!(
+            "SELECT batch FROM centile_store.board_lanes WHERE board_id = $1 ORDER BY lane",
+            board_id
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(batches)
+    }
+
+    /// A player's ledger on a board, newest first, below `place`. `None` when there is no such user.
+    pub(crate) async fn history(
+        &self,
+        board_id: i32,
+        user_id: &str,
+        place: Option<HistoryPlace>,
+        limit: i64,
+    ) -> Result<Option<Vec<HistoryRow>>> {
+        let user = sqlx::query_scalar!("SELECT id FROM centile_store.users WHERE external_id = $1", user_id)
+            .fetch_optional(&self.readers)
+            .await?;
+        let Some(user) = user else { return Ok(None) };
+        let rows = sqlx::query_file_as!(
+            HistoryRow,
+            "sql/queries/history.sql",
+            board_id,
+            user,
+            place.map(|place| place.occurred_at),
+            place.map(|place| place.transaction_id),
+            limit,
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(Some(rows))
+    }
+}

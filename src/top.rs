@@ -1,0 +1,221 @@
+//! Top lists, cached whole and already rendered.
+//!
+//! They may lag by 250 ms, and never behind a score that this instance acknowledged. One refill at a time per list,
+//! however many callers wait.
+
+use std::{
+    borrow::Cow,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use crate::{
+    Error, Result,
+    board::Board,
+    cache::CacheKey,
+    period::{self, Meant, PeriodSelector},
+    rank::{self, Page},
+    service::Service,
+    store::{
+        period::{MeantPeriod, RankingRef},
+        rank::RankingState,
+    },
+};
+
+/// For how long a list may go on being served after its state was last seen to be current.
+const MAY_LAG: Duration = Duration::from_millis(250);
+/// How often a ranking that turns out to be replaced is looked up again.
+const MOST_LOOK_UPS: usize = 4;
+
+/// A top list as it is cached: the rendered body and what its `ETag` is made of.
+#[derive(Debug, Clone)]
+pub struct Top {
+    /// The JSON body, rendered once by the function given to [`top`].
+    pub body: Arc<str>,
+    /// Entity tag without quotes: version, profile revision and size.
+    pub etag: String,
+    /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
+    pub stale_for: Option<Duration>,
+}
+
+/// A list in this process.
+#[derive(Debug, Clone)]
+struct Kept {
+    body: Arc<str>,
+    etag: Arc<str>,
+    batches: Arc<[i64]>,
+    /// When the question was asked whose answer showed this state to be current.
+    confirmed_at: Instant,
+}
+
+/// A list in the cache that instances share; the key names epoch, ranking and size.
+#[derive(Serialize, Deserialize)]
+struct Shared<'a> {
+    #[serde(borrow)]
+    etag: Cow<'a, str>,
+    /// JSON within JSON: hardly ever without an escape.
+    #[serde(borrow)]
+    body: Cow<'a, str>,
+}
+
+type ListKey = (i32, PeriodSelector, u32);
+
+/// The lists of this process, and who is renewing each.
+#[derive(Debug)]
+pub(crate) struct TopCache {
+    lists: moka::sync::Cache<ListKey, Kept>,
+    refills: moka::sync::Cache<ListKey, Arc<Mutex<()>>>,
+}
+
+impl Default for TopCache {
+    fn default() -> Self {
+        let bytes = |_: &ListKey, kept: &Kept| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
+        Self {
+            lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).build(),
+            refills: moka::sync::Cache::new(10_000),
+        }
+    }
+}
+
+/// The first `limit` players, from the cache: lags by at most 250 ms, never behind a score this instance acknowledged.
+/// While PostgreSQL cannot be reached, the last list known, marked with its age.
+pub async fn top(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+    limit: u32,
+    render: fn(&Board, &Page) -> Result<String>,
+) -> Result<Top> {
+    let key = (board.id, selector.clone(), limit);
+    let fresh = || {
+        let kept = service.tops.lists.get(&key)?;
+        let is_fresh =
+            kept.confirmed_at.elapsed() < MAY_LAG && service.acknowledged.is_covered_by(board.id, &kept.batches);
+        is_fresh.then(|| answer(&kept, None))
+    };
+    if let Some(top) = fresh() {
+        return Ok(top);
+    }
+    // Whoever waits here looks again: a refill that began too early to cover what was acknowledged does not do.
+    let refill = service.tops.refills.get_with(key.clone(), Arc::default);
+    let _refilling = refill.lock().await;
+    if let Some(top) = fresh() {
+        return Ok(top);
+    }
+    match renew(service, board, selector, limit, render).await {
+        Ok(kept) => {
+            service.tops.lists.insert(key, kept.clone());
+            Ok(answer(&kept, None))
+        }
+        Err(error @ Error::Unavailable { .. }) => {
+            let last = service.tops.lists.get(&key);
+            last.map(|kept| answer(&kept, Some(kept.confirmed_at.elapsed()))).ok_or(error)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
+    Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), stale_for }
+}
+
+/// The list as of now: the one at hand if its state is still current, another instance's, or a new one.
+async fn renew(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+    limit: u32,
+    render: fn(&Board, &Page) -> Result<String>,
+) -> Result<Kept> {
+    for _ in 0..MOST_LOOK_UPS {
+        let asked_at = Instant::now();
+        let (meant, ranking) = match period::meant(service, board, selector).await? {
+            Meant::Ranking(meant, ranking) => (meant, ranking),
+            Meant::Empty(period, state) => {
+                let page = rank::page_of(board, &period, &state, Vec::new());
+                return Ok(Kept {
+                    body: render(board, &page)?.into(),
+                    etag: format!("{}.{}", period.name().replace(':', "."), state.version.text()).into(),
+                    batches: state.version.batches.as_slice().into(),
+                    confirmed_at: asked_at,
+                });
+            }
+        };
+        let Some(state) = service.store.ranking_state(&meant, ranking).await? else {
+            service.periods.forget(board.id, selector);
+            continue;
+        };
+        let tag = etag(&meant, ranking, &state, limit);
+        if let Some(kept) = current(service, (board.id, selector.clone(), limit), ranking, &state, tag, asked_at).await
+        {
+            return Ok(kept);
+        }
+        if let Some(kept) = read(service, board, limit, &meant, ranking, render).await? {
+            return Ok(kept);
+        }
+        service.periods.forget(board.id, selector);
+    }
+    Err(Error::unavailable(format!("{selector} changes hands just now")))
+}
+
+/// A list that is known already and has this tag.
+async fn current(
+    service: &Service,
+    key: ListKey,
+    ranking: RankingRef,
+    state: &RankingState,
+    etag: String,
+    asked_at: Instant,
+) -> Option<Kept> {
+    let limit = key.2;
+    if let Some(kept) = service.tops.lists.get(&key).filter(|kept| *kept.etag == *etag) {
+        return Some(Kept { confirmed_at: asked_at, ..kept });
+    }
+    let bytes = service.cache.get(&cache_key(ranking, state, limit)).await?;
+    let shared: Shared<'_> = serde_json::from_slice(&bytes).ok()?;
+    (shared.etag == etag).then(|| Kept {
+        body: shared.body.into(),
+        etag: etag.into(),
+        batches: state.version.batches.as_slice().into(),
+        confirmed_at: asked_at,
+    })
+}
+
+/// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.
+async fn read(
+    service: &Service,
+    board: &Board,
+    limit: u32,
+    meant: &MeantPeriod,
+    ranking: RankingRef,
+    render: fn(&Board, &Page) -> Result<String>,
+) -> Result<Option<Kept>> {
+    let asked_at = Instant::now();
+    let rows = i32::try_from(limit).unwrap_or(i32::MAX);
+    let Some((state, rows)) = service.store.page(meant, ranking, 1, rows).await? else { return Ok(None) };
+    let page = rank::page_of(board, &meant.period, &state, rows);
+    let kept = Kept {
+        body: render(board, &page)?.into(),
+        etag: etag(meant, ranking, &state, limit).into(),
+        batches: state.version.batches.as_slice().into(),
+        confirmed_at: asked_at,
+    };
+    if let Ok(bytes) = serde_json::to_vec(&Shared { etag: Cow::Borrowed(&kept.etag), body: Cow::Borrowed(&kept.body) })
+    {
+        service.cache.put(&cache_key(ranking, &state, limit), bytes).await;
+    }
+    Ok(Some(kept))
+}
+
+/// Names a list's bytes: the period through its ranking, whether it is over, the state, the names shown, the size.
+fn etag(meant: &MeantPeriod, ranking: RankingRef, state: &RankingState, limit: u32) -> String {
+    let period = meant.period.state.name();
+    format!("{}.{period}.{}.{}.{limit}", ranking.ranking_id, state.version.text(), state.revision)
+}
+
+fn cache_key(ranking: RankingRef, state: &RankingState, limit: u32) -> CacheKey {
+    CacheKey::Top { epoch: state.version.epoch.clone(), ranking: ranking.ranking_id, size: limit }
+}

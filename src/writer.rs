@@ -1,0 +1,196 @@
+//! The writers: one task per board and lane collects what arrives at the same moment and writes it in one transaction.
+//!
+//! Under light load a batch is one event and adds no waiting; under heavy load it grows, and the cost per score falls.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{
+    runtime::Handle,
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
+};
+use tokio_util::task::TaskTracker;
+
+use crate::{
+    Error, Result,
+    acknowledged::Acknowledged,
+    board::Board,
+    score::Event,
+    store::{
+        Store,
+        score::{Batch, Recorded},
+    },
+};
+
+/// A batch takes no more jobs once it has this many events.
+const BATCH_EVENTS: usize = 500;
+/// Events that may wait for one lane; beyond it callers are told to come back.
+const QUEUE_EVENTS: usize = 10_000;
+/// Events of a lane between two looks at whether a stripe has grown too large.
+const EVENTS_BETWEEN_SPLITS: usize = 1_000;
+
+/// The writers of this instance.
+#[derive(Debug)]
+pub(crate) struct Writers {
+    lanes: Mutex<HashMap<(i32, i16), Lane>>,
+    shared: Shared,
+    runtime: Handle,
+    tasks: TaskTracker,
+}
+
+/// What all writers use.
+#[derive(Debug, Clone)]
+struct Shared {
+    store: Store,
+    acknowledged: Arc<Acknowledged>,
+    /// Users who are known to exist, so that only newcomers cost a statement of their own.
+    known_users: moka::sync::Cache<String, ()>,
+}
+
+/// The way to one writer.
+#[derive(Debug)]
+struct Lane {
+    queue: mpsc::UnboundedSender<Job>,
+    room: Arc<Semaphore>,
+}
+
+/// Events of one caller.
+#[derive(Debug)]
+struct Job {
+    events: Vec<Event>,
+    reply: oneshot::Sender<Result<Vec<Recorded>>>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Writers {
+    /// No writer runs until the first event of its lane; all run on the current runtime.
+    pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>) -> Self {
+        let known_users = moka::sync::Cache::builder().max_capacity(200_000).build();
+        Self {
+            lanes: Mutex::default(),
+            shared: Shared { store, acknowledged, known_users },
+            runtime: Handle::current(),
+            tasks: TaskTracker::new(),
+        }
+    }
+
+    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full.
+    pub(crate) fn submit(
+        &self,
+        board: &Board,
+        lane: i16,
+        events: Vec<Event>,
+    ) -> Result<impl Future<Output = Result<Vec<Recorded>>> + use<>> {
+        let (reply, answer) = oneshot::channel();
+        let full = || Error::unavailable("too many scores are waiting already");
+        {
+            let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+            if self.tasks.is_closed() {
+                return Err(Error::unavailable("the service is stopping"));
+            }
+            let lane = lanes.entry((board.id, lane)).or_insert_with(|| self.start(board.id, lane));
+            let permits = u32::try_from(events.len()).map_err(|_| full())?;
+            let room = Arc::clone(&lane.room).try_acquire_many_owned(permits).map_err(|_| full())?;
+            lane.queue.send(Job { events, reply, _room: room }).map_err(|_| full())?;
+        }
+        Ok(async move {
+            // The writer answers every job; only its own death drops one unanswered.
+            answer.await.unwrap_or_else(|_| Err(Error::Internal("a writer ended in the middle of its work".to_owned())))
+        })
+    }
+
+    fn start(&self, board_id: i32, lane: i16) -> Lane {
+        let (queue, jobs) = mpsc::unbounded_channel();
+        self.tasks.spawn_on(write_lane(self.shared.clone(), board_id, lane, jobs), &self.runtime);
+        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)) }
+    }
+
+    /// Takes no more events, and waits until those accepted are written.
+    pub(crate) async fn shut_down(&self) {
+        self.tasks.close();
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.tasks.wait().await;
+    }
+}
+
+/// One lane's writer: until the queue is closed and empty.
+async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::UnboundedReceiver<Job>) {
+    // Looks at the stripes after the first batch: nobody knows how they were left.
+    let mut since_split = EVENTS_BETWEEN_SPLITS;
+    while let Some(first) = queue.recv().await {
+        let mut jobs = vec![first];
+        let mut events = jobs[0].events.len();
+        while events < BATCH_EVENTS {
+            let Ok(job) = queue.try_recv() else { break };
+            events += job.events.len();
+            jobs.push(job);
+        }
+        write_jobs(&shared, board_id, lane, jobs).await;
+        since_split += events;
+        if since_split >= EVENTS_BETWEEN_SPLITS {
+            since_split = 0;
+            if let Err(error) = shared.store.split_stripes(board_id).await {
+                tracing::warn!(board_id, %error, "stripes could not be split; ranks stay exact, and get slower");
+            }
+        }
+    }
+}
+
+/// Writes jobs as one batch. Should the database refuse the whole of it, each job is tried by itself, so that whatever is
+/// wrong with one harms nobody else.
+async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
+    let together = write_batch(shared, board_id, lane, jobs.iter().flat_map(|job| &job.events)).await;
+    match together {
+        Ok(mut recorded) => {
+            for job in jobs {
+                let rest = recorded.split_off(job.events.len().min(recorded.len()));
+                // A caller who went away does not want the answer.
+                let _ = job.reply.send(Ok(std::mem::replace(&mut recorded, rest)));
+            }
+        }
+        Err(Error::Internal(error)) if jobs.len() > 1 => {
+            tracing::error!(board_id, lane, error, "a batch was refused; its jobs are written one by one");
+            for job in jobs {
+                let alone = write_batch(shared, board_id, lane, job.events.iter()).await;
+                let _ = job.reply.send(alone);
+            }
+        }
+        Err(error) => {
+            for job in jobs {
+                let _ = job.reply.send(Err(error.clone()));
+            }
+        }
+    }
+}
+
+/// Writes events as one transaction.
+async fn write_batch<'a>(
+    shared: &Shared,
+    board_id: i32,
+    lane: i16,
+    events: impl Iterator<Item = &'a Event>,
+) -> Result<Vec<Recorded>> {
+    let mut batch = Batch::default();
+    for event in events {
+        batch.user_ids.push(event.user_id.to_string());
+        batch.points.push(event.points);
+        batch.reasons.push(event.reason.clone());
+        batch.ids.push(event.id.clone());
+        batch.tiebreaks.push(event.tiebreak);
+    }
+    let newcomers: Vec<String> =
+        batch.user_ids.iter().filter(|id| shared.known_users.get(id.as_str()).is_none()).cloned().collect();
+    if !newcomers.is_empty() {
+        shared.store.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
+        for id in newcomers {
+            shared.known_users.insert(id, ());
+        }
+    }
+    let recorded = shared.store.record_scores(board_id, lane, &batch).await?;
+    if let Some(last) = recorded.last() {
+        shared.acknowledged.raise(board_id, usize::try_from(lane).unwrap_or_default(), last.batch);
+    }
+    Ok(recorded)
+}

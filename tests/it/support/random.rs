@@ -1,0 +1,207 @@
+//! Random boards, and what may happen on them, from a seed.
+
+use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+
+use super::oracle::{Event, Mode, Rules, Ties};
+
+/// Kinds of board: every mode with every rule for ties that it allows, in both orders.
+pub const KINDS: u64 = 16;
+/// Zones with offsets of all sorts.
+const ZONES: &[&str] = &["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Kiritimati", "Europe/Berlin"];
+
+/// Something that happens on a board. Scores are named by their number in [`Source::sent`].
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Scores that get their time from the database.
+    Live(Vec<Event>),
+    /// Scores with times of their own.
+    Import(Vec<Event>),
+    Ban(String),
+    Unban(String),
+    Void(usize),
+    Reset(String),
+    /// The layout is refined until stripes hold no more than twice this many players.
+    Split(i32),
+    Rename(String, String),
+}
+
+/// A random board with its players, and an endless source of operations on it.
+#[derive(Debug)]
+pub struct Source {
+    pub rng: StdRng,
+    pub rules: Rules,
+    pub time_zone: &'static str,
+    pub layout_bounds: Vec<i64>,
+    pub users: Vec<String>,
+    /// Every event made so far, the accepted and the others.
+    pub sent: Vec<Event>,
+    /// Instants worth meeting again: events' times, resets, bounds of periods.
+    pub instants: Vec<DateTime<Utc>>,
+    banned: Vec<String>,
+    next_id: u32,
+}
+
+impl Source {
+    /// The board of a seed; `seed % KINDS` decides mode, order and ties, so that consecutive seeds go through all.
+    pub fn new(seed: u64) -> Self {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let kind = seed % KINDS;
+        let (mode, ties) = match kind / 2 {
+            0 => (Mode::Sum, Ties::Shared),
+            1 => (Mode::Sum, Ties::First),
+            2 => (Mode::Best, Ties::Shared),
+            3 => (Mode::Best, Ties::First),
+            4 => (Mode::Best, Ties::Tiebreak),
+            5 => (Mode::Latest, Ties::Shared),
+            6 => (Mode::Latest, Ties::First),
+            _ => (Mode::Latest, Ties::Tiebreak),
+        };
+        let (points_min, points_max) = *[(-4, 6), (0, 1), (-60, 60), (-i64::MAX, i64::MAX)].choose(&mut rng).unwrap();
+        let rules = Rules { mode, ascending: kind % 2 == 1, ties, points_min, points_max };
+        let bounds = *[0, 0, 3, 12, 99].choose(&mut rng).unwrap();
+        let (low, high) = (points_min.max(-200), points_max.min(200));
+        let mut layout_bounds: Vec<i64> = (0..bounds).map(|_| rng.random_range(low..=high)).collect();
+        layout_bounds.sort_unstable();
+        layout_bounds.dedup();
+        let players = *[3, 12, 25, 45].choose(&mut rng).unwrap();
+        let users = (0..players).map(|number| format!("ü {number}/{seed}")).collect();
+        let now = now();
+        // A few days of their own, so that there are few periods and much happens in each.
+        let days = [rng.random_range(1..4), rng.random_range(20..50)];
+        let instants = days.map(|days| now - TimeDelta::days(days)).to_vec();
+        let time_zone = ZONES.choose(&mut rng).unwrap();
+        let (sent, banned) = (Vec::new(), Vec::new());
+        Self { rng, rules, time_zone, layout_bounds, users, sent, instants, banned, next_id: 0 }
+    }
+
+    /// True once in `times`.
+    pub fn one_in(&mut self, times: u32) -> bool {
+        self.rng.random_ratio(1, times)
+    }
+
+    /// One of the players.
+    pub fn user(&mut self) -> String {
+        self.users.choose(&mut self.rng).unwrap().clone()
+    }
+
+    /// What happens next.
+    pub fn operation(&mut self) -> Operation {
+        match self.rng.random_range(0..24) {
+            0..=8 => Operation::Live(self.batch(false)),
+            9..=14 => Operation::Import(self.batch(true)),
+            15 => {
+                let user = self.user();
+                self.banned.push(user.clone());
+                Operation::Ban(user)
+            }
+            // Also of players who are not banned.
+            16 | 17 if self.one_in(5) => Operation::Unban(self.user()),
+            16 | 17 if !self.banned.is_empty() => {
+                let place = self.rng.random_range(0..self.banned.len());
+                Operation::Unban(self.banned.swap_remove(place))
+            }
+            18 | 19 if !self.sent.is_empty() => Operation::Void(self.rng.random_range(0..self.sent.len())),
+            20 => Operation::Reset(self.user()),
+            21 => {
+                let user = self.user();
+                let name = format!("renamed {}", self.rng.random_range(0..1000));
+                Operation::Rename(user, name)
+            }
+            _ => Operation::Split(self.rng.random_range(1..6)),
+        }
+    }
+
+    /// 1 to 60 events, mostly few.
+    pub fn batch(&mut self, dated: bool) -> Vec<Event> {
+        let most = *[2, 8, 30, 60].choose(&mut self.rng).unwrap();
+        (0..self.rng.random_range(1..=most)).map(|_| self.event(dated)).collect()
+    }
+
+    fn event(&mut self, dated: bool) -> Event {
+        if !self.sent.is_empty() && self.one_in(12) {
+            return self.repetition(dated);
+        }
+        let mut event = Event {
+            user: self.user(),
+            points: self.points(),
+            tiebreak: None,
+            reason: self.one_in(4).then(|| "because".to_owned()),
+            id: None,
+            at: dated.then(|| self.instant()),
+        };
+        if self.rules.ties == Ties::Tiebreak && !self.one_in(4) {
+            event.tiebreak = Some(*[-2048, -1, 0, 0, 1, 1, 2047].choose(&mut self.rng).unwrap());
+        }
+        if self.one_in(3) {
+            self.next_id += 1;
+            event.id = Some(format!("id-{}", self.next_id));
+        }
+        if self.one_in(25) {
+            self.spoil(&mut event);
+        }
+        self.sent.push(event.clone());
+        event
+    }
+
+    /// An event that was sent before, sometimes with other content under the same id.
+    fn repetition(&mut self, dated: bool) -> Event {
+        let mut event = self.sent.choose(&mut self.rng).unwrap().clone();
+        if event.at.is_some() != dated {
+            event.at = dated.then(|| self.instant());
+        }
+        match self.rng.random_range(0..8) {
+            0 => event.points = self.points(),
+            1 => event.reason = Some("another".to_owned()),
+            2 => event.user = self.user(),
+            _ => {}
+        }
+        self.sent.push(event.clone());
+        event
+    }
+
+    /// Makes one thing wrong with an event.
+    fn spoil(&mut self, event: &mut Event) {
+        match self.rng.random_range(0..5) {
+            0 => event.user = "nobody".to_owned(),
+            1 => event.points = if self.one_in(2) { i64::MIN } else { self.rules.points_max.saturating_add(1) },
+            2 => event.tiebreak = Some(*[-2049, 2048, 5].choose(&mut self.rng).unwrap()),
+            3 if event.at.is_some() => event.at = Some(now() + TimeDelta::days(1)),
+            4 if event.at.is_some() => event.at = Some(now() - TimeDelta::days(366 * 30)),
+            _ => {}
+        }
+    }
+
+    /// Points that often equal others, and on boards that allow it get near the end of what a sum can hold.
+    fn points(&mut self) -> i64 {
+        let Rules { points_min, points_max, .. } = self.rules;
+        let (low, high) = (points_min.max(-3), points_max.min(3));
+        match self.rng.random_range(0..4) {
+            0 if points_max > 100 => {
+                let large = [i64::MAX, -i64::MAX, i64::MAX - 1, i64::MAX / 2, -(i64::MAX / 2)];
+                let near = *large.choose(&mut self.rng).unwrap();
+                if self.one_in(3) { self.rng.random_range(points_min..=points_max) } else { near }
+            }
+            0 => self.rng.random_range(points_min..=points_max),
+            _ => self.rng.random_range(low..=high),
+        }
+    }
+
+    /// A time in the past: met before, or close to one that was.
+    fn instant(&mut self) -> DateTime<Utc> {
+        let latest = now();
+        let base = if self.one_in(3) { latest } else { *self.instants.choose(&mut self.rng).unwrap() };
+        let instant = match self.rng.random_range(0..6) {
+            0 | 1 => base,
+            2 => base - TimeDelta::microseconds(self.rng.random_range(-2..=2)),
+            3 => base - TimeDelta::minutes(self.rng.random_range(0..180)),
+            _ => base - TimeDelta::seconds(self.rng.random_range(-3..=3)),
+        };
+        instant.min(latest)
+    }
+}
+
+/// Now, as exactly as the database keeps time.
+pub fn now() -> DateTime<Utc> {
+    Utc::now().duration_trunc(TimeDelta::microseconds(1)).expect("a time of this century")
+}
