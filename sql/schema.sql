@@ -51,7 +51,7 @@ $$;
 
 COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) IS 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-1000000000000'::bigint, p_points_max bigint DEFAULT '1000000000000'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[]) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -136,7 +136,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) IS 'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(now(), now() + interval ''2 months'');';
+COMMENT ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) IS 'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(''2024-02-01'', ''2024-03-31'');';
 
 CREATE FUNCTION centile.ensure_users(p_external_ids text[], p_names text[] DEFAULT NULL::text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -155,7 +155,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''bob''], ARRAY[''Ann'', NULL]);';
+COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
 
 CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_user_ids bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
     LANGUAGE sql STABLE
@@ -212,13 +212,28 @@ CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint
     FROM keyed k
 $$;
 
-COMMENT ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) IS 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e ORDER BY e.rank_key DESC LIMIT 3;';
+COMMENT ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) IS 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e WHERE p.board = ''main'' AND p.kind = ''all_time'' ORDER BY e.rank_key DESC, e.tie_key DESC LIMIT 3;';
 
 CREATE FUNCTION centile.epoch() RETURNS text
     LANGUAGE sql STABLE
     RETURN COALESCE(NULLIF(current_setting('centile.epoch'::text, true), ''::text), (SELECT "left"(encode(sha256(convert_to(concat_ws(':'::text, s.system_identifier, CASE WHEN (NOT pg_is_in_recovery()) THEN "left"(pg_walfile_name(pg_current_wal_lsn()), 8) ELSE NULL::text END, d.oid), 'UTF8'::name)), 'hex'::text), 12) AS "left" FROM pg_control_system() s(pg_control_version, catalog_version_no, system_identifier, pg_control_last_modified), pg_database d WHERE (d.datname = current_database())));
 
 COMMENT ON FUNCTION centile.epoch() IS 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+
+CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH expired AS (
+        SELECT board_id, external_id FROM centile_store.transaction_ids
+        WHERE expires_at < now() ORDER BY board_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM centile_store.transaction_ids t USING expired e
+        WHERE t.board_id = e.board_id AND t.external_id = e.external_id RETURNING 1
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes callers'' ids whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
 
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -271,7 +286,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(b.board_id, ARRAY[now()]) FROM centile.boards b LIMIT 1;';
+COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -378,7 +393,7 @@ CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEF
     CROSS JOIN LATERAL centile_store.player_count(g.id) AS c (players)
 $$;
 
-COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week'');';
+COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time'::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -404,7 +419,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) IS 'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'');';
+COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) IS 'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -415,7 +430,9 @@ COMMENT ON FUNCTION centile.rank_key(p_score bigint, p_order text) IS 'The score
 CREATE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
     LANGUAGE sql STABLE
     AS $$
-    SELECT centile_store.count_above(g.id, centile.rank_key(p_score, b.score_order), e.edge, e.edge)
+    -- The least bigint has no negative: where smaller is better, it is better than any score there can be.
+    SELECT CASE WHEN b.score_order = 'asc' AND p_score = -9223372036854775808 THEN 0
+                ELSE centile_store.count_above(g.id, centile.rank_key(p_score, b.score_order), e.edge, e.edge) END
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL (SELECT CASE b.ties WHEN 'shared' THEN 9223372036854775807 ELSE -9223372036854775808 END AS edge) e
@@ -440,7 +457,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_named(p_board text, p_period text) IS 'The current ranking of a period, or NULL when it has none. Example: SELECT centile_store.ranking_named(slug, ''all_time'') FROM centile.boards;';
+COMMENT ON FUNCTION centile_store.ranking_named(p_board text, p_period text) IS 'The current ranking of a period, or NULL when it has none. Example: SELECT centile_store.ranking_named(''main'', ''all_time'');';
 
 CREATE TABLE centile_store.rankings (
     id bigint NOT NULL,
@@ -457,7 +474,7 @@ CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period tex
     LANGUAGE sql STABLE
     RETURN (SELECT COALESCE((SELECT (1 + centile_store.newcomers_above(g.id, rank_of_score.p_score)) FROM centile_store.rankings g WHERE (g.id = centile_store.ranking_named(rank_of_score.p_board, rank_of_score.p_period))), (1)::bigint) AS "coalesce");
 
-COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100);';
+COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
 CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -521,8 +538,11 @@ BEGIN
         SELECT * INTO v_bounds FROM centile.period_before(v_kind, v_now, v_zone);
     ELSE
         SELECT * INTO v_bounds FROM centile.period_named(v_kind, v_label, v_zone);
+        -- What is remembered of it says that it is open.
+        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
-    IF NOT FOUND THEN
+    -- None of the calendar's functions gives a row for what does not exist.
+    IF v_bounds.label IS NULL THEN
         RETURN;
     END IF;
     RETURN QUERY
@@ -534,7 +554,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) IS 'The period that a selector means now. Example: SELECT r.label, r.state FROM centile.boards b, centile.resolve_period(b.board_id, ''all_time'') r;';
+COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) IS 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer DEFAULT 400) RETURNS integer
     LANGUAGE plpgsql
@@ -604,7 +624,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) IS 'Splits stripes past twice the target and returns how many were added. Example: SELECT centile.split_stripes(ranking_id) FROM centile.periods WHERE ranking_id IS NOT NULL LIMIT 1;';
+COMMENT ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) IS 'Splits stripes past twice the target and returns how many were added. Example: SELECT centile.split_stripes(ranking_id, 1) FROM centile.periods WHERE board = ''main'' AND kind = ''all_time'';';
 
 CREATE FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL::text, p_id text DEFAULT NULL::text, p_tiebreak smallint DEFAULT NULL::smallint) RETURNS TABLE(outcome text, detail text, repeated boolean, result jsonb)
     LANGUAGE plpgsql
@@ -700,7 +720,21 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 17, ''cheat'');';
+COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+
+CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, above bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT s.bucket,
+           (SELECT coalesce(sum(c.players), 0)
+            FROM centile_store.stripe_counts x, unnest(x.counts[s.stripe + 1:]) AS c (players)
+            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint
+           + centile_store.count_between(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+                                         s.next_rank_key, s.next_tie_key, s.next_user_key)
+    FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
+$$;
+
+COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'The bucket of a key and the players above the key in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';
 
 CREATE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -758,7 +792,1221 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board. Example: SELECT (centile_store.board_named(slug)).mode FROM centile.boards;';
+COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board. Example: SELECT (centile_store.board_named(''main'')).mode;';
+
+CREATE FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket at and below a key, best first. Example: SELECT * FROM centile_store.bucket_keys_down(50::smallint, 1, 100, 0, 0, 3);';
+
+CREATE FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+ELSE
+RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY rank_key, tie_key, user_key LIMIT p_limit;
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket above a key, worst first. Example: SELECT * FROM centile_store.bucket_keys_up(50::smallint, 1, 0, 0, 0, 3);';
 
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -792,40 +2040,657 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
+CREATE TABLE centile_store.bucket_counts (
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    counts bigint[] NOT NULL,
+    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
+)
+WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
+
 CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
-    LANGUAGE plpgsql STABLE
-    AS $_$
-DECLARE
-    v_from  centile_store.stripes;
-    v_to    centile_store.stripes;
-    v_above bigint;
-    v_rows  bigint;
-BEGIN
-    SELECT * INTO v_from FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (p_rank_key, p_tie_key, p_user_key)
-    ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1;
-    SELECT * INTO v_to FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) > (p_rank_key, p_tie_key, p_user_key)
-    ORDER BY s.rank_key, s.tie_key, s.user_key LIMIT 1;
-
-    SELECT coalesce(sum(c.players), 0) INTO v_above
-    FROM centile_store.bucket_counts b, unnest(b.counts[v_from.bucket + 2:]) AS c (players)
-    WHERE b.ranking_id = p_ranking_id;
-    SELECT v_above + coalesce(sum(c.players), 0) INTO v_above
-    FROM centile_store.stripe_counts s, unnest(s.counts[v_from.stripe + 1:]) AS c (players)
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_from.bucket;
-
-    EXECUTE format('SELECT count(*) FROM centile_store.%I
-                    WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) > ($2, $3, $4)
-                      AND ($5 IS NULL OR (rank_key, tie_key, user_key) < ($5, $6, $7))',
-                   centile_store.bucket_table(v_from.bucket))
-    INTO v_rows
-    USING p_ranking_id, p_rank_key, p_tie_key, p_user_key, v_to.rank_key, v_to.tie_key, v_to.user_key;
-    RETURN v_above + v_rows;
-END
-$_$;
+    LANGUAGE sql STABLE
+    RETURN (SELECT (a.above + ((SELECT COALESCE(sum(c.players), (0)::numeric) AS "coalesce" FROM centile_store.bucket_counts b, LATERAL unnest(b.counts[(a.bucket + 2):]) c(players) WHERE (b.ranking_id = count_above.p_ranking_id)))::bigint) FROM centile_store.above_in_bucket(count_above.p_ranking_id, count_above.p_rank_key, count_above.p_tie_key, count_above.p_user_key) a(bucket, above));
 
 COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, 100, 0, 0) FROM centile.periods r LIMIT 1;';
+
+CREATE FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a bucket between two keys, both excluded. Example: SELECT centile_store.count_between(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
+
+CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_branches text[] := ARRAY(
+        SELECT format(p_statement, 'centile_store.' || centile_store.bucket_table(n::smallint)) FROM generate_series(0, 99) AS n);
+    v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
+    v_count    integer := 100;
+BEGIN
+    -- Two neighbours become one, until one is left.
+    WHILE v_count > 1 LOOP
+        FOR i IN 1..v_count / 2 LOOP
+            v_branches[i] := format(E'IF p_bucket < %s THEN\n%s\nELSE\n%s\nEND IF;',
+                v_from[2 * i], v_branches[2 * i - 1], v_branches[2 * i]);
+            v_from[i] := v_from[2 * i - 1];
+        END LOOP;
+        IF v_count % 2 = 1 THEN
+            v_branches[v_count / 2 + 1] := v_branches[v_count];
+            v_from[v_count / 2 + 1] := v_from[v_count];
+        END IF;
+        v_count := (v_count + 1) / 2;
+    END LOOP;
+    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql STABLE AS %L',
+        p_name, p_arguments, p_returns, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) IS 'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';
 
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -965,23 +2830,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) IS 'The entries that a batch of events leads to, event by event. Example: SELECT * FROM centile_store.fold_events(b, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') FROM centile_store.boards b;';
-
-CREATE TABLE centile_store.board_lanes (
-    board_id integer NOT NULL,
-    lane smallint NOT NULL,
-    batch bigint DEFAULT 0 NOT NULL,
-    last_at timestamp with time zone DEFAULT '2000-01-01 00:00:00+00'::timestamp with time zone NOT NULL
-)
-WITH (fillfactor='20');
-
-COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks.';
-
-CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_at timestamp with time zone) RETURNS timestamp with time zone
-    LANGUAGE sql STABLE
-    RETURN (SELECT GREATEST(lane_time.p_at, max(board_lanes.last_at)) AS "greatest" FROM centile_store.board_lanes WHERE (board_lanes.board_id = lane_time.p_board_id));
-
-COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_at timestamp with time zone) IS 'The given time, or that of the board''s last event if later. Example: SELECT centile_store.lane_time(1, now());';
+COMMENT ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) IS 'The entries that a batch of events leads to, event by event. Example: SELECT c.event, c.period, c.score FROM centile_store.boards b CROSS JOIN LATERAL centile_store.fold_events(b, ''{1}'', ''{10}'', ''{NULL}'', ''{2024-01-17 20:00Z}'', ''{NULL}'') f CROSS JOIN LATERAL unnest(f.changes) c WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period text, ranking_id bigint)
     LANGUAGE sql STABLE
@@ -995,20 +2844,21 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
     WHERE p_at < p.ends_at
 $$;
 
-COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', now());';
+COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
 CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) RETURNS boolean
     LANGUAGE sql STABLE
-    RETURN ((SELECT count(*) AS count FROM centile_store.periods_at((has_unopened_period.p_board).id, (has_unopened_period.p_board).periods, centile_store.lane_time((has_unopened_period.p_board).id, has_unopened_period.p_at)) periods_at(period, ranking_id)) < cardinality((p_board).periods));
+    RETURN ((SELECT count(*) AS count FROM centile_store.periods_at((has_unopened_period.p_board).id, (has_unopened_period.p_board).periods, has_unopened_period.p_at) periods_at(period, ranking_id)) < cardinality((p_board).periods));
 
-COMMENT ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) IS 'Whether a period that holds this time is not open yet. Example: SELECT slug, centile_store.has_unopened_period(b, now()) FROM centile_store.boards b;';
+COMMENT ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) IS 'Whether a period that holds this time is not open yet. Example: SELECT centile_store.has_unopened_period(b, ''2024-01-15 12:00Z'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer DEFAULT 20) RETURNS TABLE(from_score bigint, to_score bigint, players bigint)
     LANGUAGE sql STABLE
     AS $$
     WITH range AS (
         SELECT worst.rank_key::numeric AS low, best.rank_key::numeric AS high,
-               greatest(1, ceil((best.rank_key::numeric - worst.rank_key + 1) / p_bars)) AS width, b.score_order
+               -- Scores in the range by bars, rounded up; "/" would round quotients of this size to a whole number.
+               div(best.rank_key::numeric - worst.rank_key + p_bars, p_bars) AS width, b.score_order
         FROM centile_store.rankings g
         JOIN centile_store.boards b ON b.id = g.board_id
         CROSS JOIN LATERAL centile_store.key_at(g.id, 1) best
@@ -1032,14 +2882,13 @@ COMMENT ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer)
 
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
-    AS $_$
+    AS $$
 #variable_conflict use_column
 DECLARE
     v_bucket smallint;
     v_left   bigint;
     v_stripe integer;
-    v_from   centile_store.stripes;
-    v_to     centile_store.stripes;
+    v_next   centile_store.stripes;
 BEGIN
     -- Players at or below the bottom of each bucket, counted from the top.
     SELECT t.place - 1, p_position - (t.running - t.players) INTO v_bucket, v_left
@@ -1060,90 +2909,86 @@ BEGIN
     WHERE t.running >= v_left
     ORDER BY t.place DESC LIMIT 1;
 
-    SELECT * INTO v_from FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe;
-    SELECT * INTO v_to FROM centile_store.stripes s
+    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high.
+    SELECT * INTO v_next FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
-
-    RETURN QUERY EXECUTE format(
-        'SELECT k.rank_key, k.tie_key, k.user_key FROM (
-             SELECT rank_key, tie_key, user_key FROM centile_store.%I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-               AND ($5 IS NULL OR (rank_key, tie_key, user_key) < ($5, $6, $7))
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $8) k
-         ORDER BY rank_key, tie_key, user_key LIMIT 1', centile_store.bucket_table(v_bucket))
-        USING p_ranking_id, v_from.rank_key, v_from.tie_key, v_from.user_key, v_to.rank_key, v_to.tie_key, v_to.user_key, v_left;
+    RETURN QUERY
+    SELECT k.rank_key, k.tie_key, k.user_key
+    FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
+        coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
+        coalesce(v_next.user_key - 1, 9223372036854775807), v_left::integer) k
+    ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
 END
-$_$;
+$$;
 
-COMMENT ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) IS 'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 100000);';
+COMMENT ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) IS 'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 3);';
 
 CREATE FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) RETURNS record
     LANGUAGE plpgsql STABLE
-    AS $_$
+    AS $$
 #variable_conflict use_variable
 DECLARE
-    v_bucket integer;
     v_wanted integer := steps;
-    v_found  record;
+    v_bucket smallint := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, rank_key, tie_key, user_key) s);
+    v_key    record;
 BEGIN
     steps := 0;
-    FOR v_bucket IN
-        SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-        WHERE t.players > 0 AND t.place - 1 >= (
-            SELECT s.bucket FROM centile_store.stripes s
-            WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (rank_key, tie_key, user_key)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1)
-        ORDER BY t.place
-    LOOP
-        EXIT WHEN steps >= v_wanted;
-        EXECUTE format(
-            'SELECT count(*) OVER () AS found, k.* FROM (
-                 SELECT rank_key, tie_key, user_key FROM centile_store.%I
-                 WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) > ($2, $3, $4)
-                 ORDER BY rank_key, tie_key, user_key LIMIT $5) k
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT 1', centile_store.bucket_table(v_bucket::smallint))
-            INTO v_found USING p_ranking_id, rank_key, tie_key, user_key, v_wanted - steps;
-        CONTINUE WHEN v_found.found IS NULL;
-        rank_key := v_found.rank_key;
-        tie_key := v_found.tie_key;
-        user_key := v_found.user_key;
-        steps := steps + v_found.found;
+    WHILE v_bucket IS NOT NULL AND steps < v_wanted LOOP
+        FOR v_key IN
+            SELECT * FROM centile_store.bucket_keys_up(v_bucket, p_ranking_id, rank_key, tie_key, user_key, v_wanted - steps)
+        LOOP
+            rank_key := v_key.rank_key;
+            tie_key := v_key.tie_key;
+            user_key := v_key.user_key;
+            steps := steps + 1;
+        END LOOP;
+        v_bucket := CASE WHEN steps < v_wanted THEN (
+            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
+            WHERE t.players > 0 AND t.place - 1 > v_bucket
+            ORDER BY t.place LIMIT 1) END;
     END LOOP;
 END
-$_$;
+$$;
 
 COMMENT ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) IS 'The key some places above a key. Example: SELECT * FROM centile_store.key_climb(1, 100, 0, 0, 4);';
 
 CREATE FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
-    AS $_$
+    AS $$
 #variable_conflict use_column
 DECLARE
-    v_bucket integer;
+    v_bucket smallint := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s);
     v_found  integer;
 BEGIN
-    FOR v_bucket IN
-        SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-        WHERE t.players > 0 AND t.place - 1 <= (
-            SELECT s.bucket FROM centile_store.stripes s
-            WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (p_rank_key, p_tie_key, p_user_key)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1)
-        ORDER BY t.place DESC
-    LOOP
-        EXIT WHEN p_limit <= 0;
-        RETURN QUERY EXECUTE format(
-            'SELECT rank_key, tie_key, user_key FROM centile_store.%I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) <= ($2, $3, $4)
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $5', centile_store.bucket_table(v_bucket::smallint))
-            USING p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit;
+    WHILE v_bucket IS NOT NULL AND p_limit > 0 LOOP
+        RETURN QUERY SELECT * FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
+        v_bucket := CASE WHEN p_limit > 0 THEN (
+            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
+            WHERE t.players > 0 AND t.place <= v_bucket
+            ORDER BY t.place DESC LIMIT 1) END;
     END LOOP;
 END
-$_$;
+$$;
 
 COMMENT ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking at and below a key, best first. Example: SELECT * FROM centile_store.keys_down(1, 100, 0, 0, 5);';
+
+CREATE TABLE centile_store.board_lanes (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    batch bigint DEFAULT 0 NOT NULL,
+    last_at timestamp with time zone DEFAULT '2000-01-01 00:00:00+00'::timestamp with time zone NOT NULL
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks.';
+
+CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE sql STABLE
+    RETURN (SELECT GREATEST(lane_time.p_at, board_lanes.last_at) AS "greatest" FROM centile_store.board_lanes WHERE ((board_lanes.board_id = lane_time.p_board_id) AND (board_lanes.lane = lane_time.p_lane)));
+
+COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
 
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
@@ -1158,7 +3003,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) IS 'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b;';
+COMMENT ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) IS 'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS void
     LANGUAGE plpgsql
@@ -1284,16 +3129,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
 
-CREATE TABLE centile_store.bucket_counts (
-    ranking_id bigint NOT NULL,
-    lane smallint NOT NULL,
-    counts bigint[] NOT NULL,
-    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
-)
-WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
-
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE sql STABLE
     RETURN (SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce" FROM centile_store.bucket_counts b, LATERAL unnest(b.counts) c(players) WHERE (b.ranking_id = player_count.p_ranking_id));
@@ -1338,13 +3173,28 @@ CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint,
     WHERE g.id = p_ranking_id
 $$;
 
-COMMENT ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 90, 0);';
+COMMENT ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 20, 0);';
 
 CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
     LANGUAGE sql STABLE
     RETURN (1 + CASE WHEN p_shared THEN centile_store.count_above(p_ranking_id, p_rank_key, '9223372036854775807'::bigint, '9223372036854775807'::bigint) ELSE centile_store.count_above(p_ranking_id, p_rank_key, p_tie_key, p_user_key) END);
 
 COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, 100, 0, 0);';
+
+CREATE FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, layout integer, batches bigint[], players bigint, revision bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT centile.epoch(), g.layout,
+           ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = g.board_id ORDER BY l.lane),
+           centile_store.player_count(g.id),
+           (SELECT v.revision FROM centile_store.profile_revision v)
+    FROM centile_store.periods p
+    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    WHERE p.id = p_period_id AND p.ranking_id = p_ranking_id
+      AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
+$$;
+
+COMMENT ON FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, NULL, NULL);';
 
 CREATE FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer DEFAULT 400) RETURNS SETOF bigint
     LANGUAGE sql STABLE
@@ -1377,7 +3227,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Sets entries to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Sets entries to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
 
 CREATE FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) RETURNS void
     LANGUAGE plpgsql
@@ -1398,7 +3248,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'After an import: entries of players who were ever reset, from the ledger. Example: SELECT centile_store.recompute_reset_players(b, 0::smallint, ''{}'', ''{}'', ''{}'') FROM centile_store.boards b;';
+COMMENT ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'After an import: entries of players who were ever reset, from the ledger. Example: SELECT centile_store.recompute_reset_players(b, 0::smallint, ''{1}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
@@ -1433,7 +3283,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player, ban_user, unban_user. Example: SELECT NULL;';
+COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint)
     LANGUAGE plpgsql
@@ -1447,7 +3297,6 @@ DECLARE
     v_hashes   bytea[];
     v_claimed  text[];
     v_outcomes text[];
-    v_details  text[];
     v_users    bigint[];
     v_times    timestamptz[];
     v_at       timestamptz;
@@ -1459,11 +3308,17 @@ DECLARE
 BEGIN
     -- 1. The structure lock; exclusive from the start when a period has to be opened.
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    IF p_times IS NULL AND centile_store.has_unopened_period(v_board, clock_timestamp()) THEN
-        PERFORM centile.open_periods(p_board_id, ARRAY[centile_store.lane_time(p_board_id, clock_timestamp())]);
+    v_at := centile_store.lane_time(p_board_id, p_lane, clock_timestamp());
+    IF v_at IS NULL THEN
+        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
+    END IF;
+    IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
+        PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
     ELSE
         PERFORM centile_store.lock_structure(p_board_id, false);
     END IF;
+    -- Its rules may have changed until the lock was held.
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
 
     -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
     SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
@@ -1506,6 +3361,8 @@ BEGIN
                WHEN e.is_known THEN
                    CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
                WHEN u.id IS NULL THEN 'unknown_user'
+               -- The caller knows another number of lanes: it looks the board up again.
+               WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
                WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
                WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
                WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
@@ -1525,12 +3382,16 @@ BEGIN
                        WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
 
     IF 'retry' = ANY (v_outcomes) THEN
-        RAISE EXCEPTION 'an id was forgotten while it was looked up' USING ERRCODE = 'CB001', HINT = 'Call again.';
+        RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
     END IF;
 
     -- 6. What the others do to the standings, event by event.
     v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
-    IF v_fold.overflows THEN
+    -- An imported event from before a reset does not count, but the fold adds it: it may take a sum out of range, or bring
+    -- it back.
+    IF v_fold.overflows OR (p_times IS NOT NULL AND EXISTS (
+           SELECT FROM centile_store.board_players b
+           WHERE b.board_id = p_board_id AND b.user_id = ANY (v_users) AND b.was_reset)) THEN
         v_outcomes := centile_store.refuse_overflows(v_board, v_users, p_points, v_times, v_outcomes);
         v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
     END IF;
@@ -1600,7 +3461,7 @@ BEGIN
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
            e.is_repeated,
            coalesce(e.result, t.result),
-           CASE WHEN e.outcome IS NULL THEN v_lane.batch + 1 END
+           v_lane.batch + (cardinality(v_ids) > 0)::integer
     FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
                  first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
           FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
@@ -1610,7 +3471,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) IS 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) IS 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';
 
 CREATE FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) RETURNS text[]
     LANGUAGE plpgsql STABLE
@@ -1618,8 +3479,8 @@ CREATE FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_u
 DECLARE
     v_limit constant numeric := 9223372036854775807;
     v_event  record;
-    v_score  record;
     v_totals jsonb := '{}';
+    v_sums   jsonb;
     v_fits   boolean;
 BEGIN
     IF p_board.mode <> 'sum' THEN
@@ -1641,22 +3502,22 @@ BEGIN
         )
         SELECT live.* FROM live JOIN risky USING (user_id) ORDER BY live.event
     LOOP
-        v_fits := true;
-        FOR v_score IN
-            SELECT p.ranking_id || ':' || v_event.user_id AS name,
-                   coalesce((v_totals ->> (p.ranking_id || ':' || v_event.user_id))::numeric, l.score, 0) + v_event.points AS total
-            FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
-            LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
-        LOOP
-            v_fits := v_fits AND abs(v_score.total) <= v_limit;
-        END LOOP;
+        SELECT coalesce(jsonb_object_agg(s.name, s.total), '{}'), coalesce(bool_and(abs(s.total) <= v_limit), true)
+        INTO v_sums, v_fits
+        FROM (SELECT n.name, coalesce((v_totals ->> n.name)::numeric, l.score, 0) + v_event.points AS total
+              FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
+              CROSS JOIN LATERAL (SELECT p.ranking_id || ':' || v_event.user_id AS name) n
+              LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
+              WHERE p.ranking_id IS NOT NULL
+                -- Before a reset of the player an imported event does not count.
+                AND NOT EXISTS (
+                    SELECT FROM centile_store.periods q
+                    JOIN centile_store.score_transactions a
+                        ON a.board_id = p_board.id AND a.user_id = v_event.user_id AND a.kind = 'reset'
+                       AND a.occurred_at > v_event.at AND a.occurred_at < q.ends_at
+                    WHERE q.ranking_id = p.ranking_id)) s;
         IF v_fits THEN
-            SELECT v_totals || coalesce(jsonb_object_agg(p.ranking_id || ':' || v_event.user_id,
-                       coalesce((v_totals ->> (p.ranking_id || ':' || v_event.user_id))::numeric, l.score, 0) + v_event.points), '{}')
-            INTO v_totals
-            FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
-            LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
-            WHERE p.ranking_id IS NOT NULL;
+            v_totals := v_totals || v_sums;
         ELSE
             p_outcomes[v_event.event] := 'overflow';
         END IF;
@@ -1665,7 +3526,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{}'', ''{}'', ''{}'', ''{}'') FROM centile_store.boards b;';
+COMMENT ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{1}'', ''{9223372036854775807}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
@@ -1720,7 +3581,24 @@ CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p
     ORDER BY k.position
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT * FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 1, 10);';
+COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 4, 10);';
+
+CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT s.bucket, s.stripe, coalesce(n.rank_key, 9223372036854775807), coalesce(n.tie_key, 9223372036854775807),
+           coalesce(n.user_key, 9223372036854775807)
+    FROM (
+        SELECT s.bucket, s.stripe FROM centile_store.stripes s
+        WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
+    LEFT JOIN LATERAL (
+        SELECT n.rank_key, n.tie_key, n.user_key FROM centile_store.stripes n
+        WHERE n.ranking_id = p_ranking_id AND (n.rank_key, n.tie_key, n.user_key) > (p_rank_key, p_tie_key, p_user_key)
+        ORDER BY n.rank_key, n.tie_key, n.user_key LIMIT 1) n ON true
+$$;
+
+COMMENT ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Bucket and stripe of a key, and where the next stripe begins. Example: SELECT bucket, stripe FROM centile_store.stripe_of(1, 100, 0, 0);';
 
 CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -1736,7 +3614,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(user_id) FROM centile.users LIMIT 1;';
+COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
 
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
@@ -1765,7 +3643,7 @@ CREATE VIEW centile.api_keys AS
     api_keys.last_used_at
    FROM centile_store.api_keys;
 
-COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT key_id, name, role, last_used_at FROM centile.api_keys;';
+COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT name, role, boards, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
 
 CREATE VIEW centile.boards AS
  SELECT boards.id AS board_id,
@@ -1783,7 +3661,7 @@ CREATE VIEW centile.boards AS
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. Example: SELECT slug, mode, score_order, ties FROM centile.boards;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
@@ -1851,7 +3729,7 @@ CREATE VIEW centile.periods AS
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT board, kind, label, state, players FROM centile.periods ORDER BY starts_at DESC LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT board, kind, label, state, players FROM centile.periods ORDER BY starts_at DESC, kind LIMIT 5;';
 
 CREATE TABLE centile_store.score_transactions (
     id bigint NOT NULL,
@@ -1908,7 +3786,7 @@ CREATE VIEW centile.score_history AS
      JOIN centile_store.boards b ON ((b.id = t.board_id)))
      JOIN centile_store.users u ON ((u.id = t.user_id)));
 
-COMMENT ON VIEW centile.score_history IS 'Every act in the ledger: scores, voids, resets, bans, unbans. Example: SELECT occurred_at, kind, points, reason FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
+COMMENT ON VIEW centile.score_history IS 'Every act in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
 
 CREATE TABLE centile_store.leaderboard (
     ranking_id bigint NOT NULL,
@@ -1953,7 +3831,7 @@ CREATE VIEW centile.users AS
     users.id AS internal_id
    FROM centile_store.users;
 
-COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids. Example: SELECT user_id, user_name, banned_at FROM centile.users LIMIT 5;';
+COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 
 CREATE TABLE centile_store.applied_sql (
     one_row boolean DEFAULT true NOT NULL,
@@ -2171,11 +4049,27 @@ GRANT USAGE ON SCHEMA centile_archive TO centile_reader;
 
 GRANT USAGE ON SCHEMA centile_store TO centile_reader;
 
+GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
+
 GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) TO centile_reader;
 
 GRANT ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) TO centile_reader;
 
 GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;
 
 GRANT SELECT ON TABLE centile_store.rankings TO centile_reader;
 
@@ -2183,11 +4077,15 @@ GRANT ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_peri
 
 GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_reader;
 
+GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_reader;
+
+GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
+
 GRANT SELECT ON TABLE centile_store.boards TO centile_reader;
 
-GRANT SELECT ON TABLE centile_store.board_lanes TO centile_reader;
-
 GRANT SELECT ON TABLE centile_store.bucket_counts TO centile_reader;
+
+GRANT SELECT ON TABLE centile_store.board_lanes TO centile_reader;
 
 GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
 

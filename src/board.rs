@@ -157,6 +157,11 @@ pub enum FirstLayout {
     ExpectedPoints(i64),
 }
 
+/// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, section 6).
+pub const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
+/// The kinds of period that a board keeps when it does not say which.
+pub const DEFAULT_PERIODS: [PeriodKind; 4] = [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
+
 /// The rules of a board that does not exist yet.
 #[derive(Debug, Clone)]
 pub struct NewBoard {

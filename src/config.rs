@@ -64,7 +64,7 @@ impl Config {
         self.database_url.as_deref().filter(|url| !url.is_empty()).ok_or_else(|| {
             Error::invalid(
                 "database_url",
-                "say where PostgreSQL is: postgres://USER:PASSWORD@HOST/DATABASE; also as DATABASE_URL",
+                "is missing: give postgres://USER:PASSWORD@HOST/DATABASE, or set DATABASE_URL",
             )
         })
     }
@@ -132,7 +132,7 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,
 
-    /// Leaves the upkeep of stripes, ledger months and old ids to other instances
+    /// Leaves the upkeep of ledger months and expired ids to other instances
     #[arg(long, env = "CENTILE_NO_MAINTENANCE", value_parser = FalseyValueParser::new())]
     no_maintenance: bool,
 }
@@ -163,7 +163,7 @@ impl Instance {
     }
 }
 
-/// What the demo can be told, beside the settings of its instance.
+/// The settings of a demo.
 #[derive(Debug, Clone, Args)]
 pub struct Demo {
     /// Folder that keeps the demo's data; the next start finds them again
@@ -178,6 +178,10 @@ pub struct Demo {
     /// Makes the games come out the same again; any number, chosen anew unless given
     #[arg(long, env = "CENTILE_DEMO_SEED", value_name = "N")]
     pub seed: Option<u64>,
+
+    /// The instance that it serves with.
+    #[command(flatten)]
+    pub instance: Instance,
 }
 
 /// Reads a value of the domain for clap, which names the flag at fault itself.

@@ -1,13 +1,9 @@
-//! Bucket counts that are known by their version, and where in the buckets players were last seen.
+//! Bucket counts that are known by their version.
 //!
-//! Neither can make an answer wrong: the statement that reads a rank says which version it saw and where the player is.
+//! They cannot make an answer wrong: the statement that reads a rank says which version it saw.
 
 use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{
-        Arc,
-        atomic::{AtomicU8, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -16,7 +12,6 @@ use crate::{
     cache::CacheKey,
     service::Service,
     store::{period::RankingRef, rank::Version},
-    user::UserId,
 };
 
 /// Shared with the other instances no more often than this, per ranking: under writes every batch has counts of its own.
@@ -99,43 +94,4 @@ impl CountsCache {
 
 fn key(ranking: RankingRef, version: &Version) -> CacheKey {
     CacheKey::Counts { ranking: ranking.ranking_id, version: version.text() }
-}
-
-/// Players whose bucket is remembered per ranking; two that share a place make each other's guess wrong, no more.
-const HINTS: usize = 1 << 20;
-/// Where a player is looked for who was never seen: the bucket in which a ranking's first stripe lies.
-const FIRST_GUESS: u8 = 50;
-
-/// One byte per player: the bucket in which the player was last seen.
-#[derive(Debug)]
-pub(crate) struct BucketHints {
-    rankings: moka::sync::Cache<i64, Arc<[AtomicU8]>>,
-    hasher: RandomState,
-}
-
-impl Default for BucketHints {
-    fn default() -> Self {
-        Self { rankings: moka::sync::Cache::new(32), hasher: RandomState::new() }
-    }
-}
-
-impl BucketHints {
-    /// The bucket to look into.
-    pub(crate) fn guess(&self, ranking: RankingRef, user_id: &UserId) -> u8 {
-        let hints = self.rankings.get(&ranking.ranking_id);
-        hints.map_or(FIRST_GUESS, |hints| hints[self.place(user_id)].load(Ordering::Relaxed))
-    }
-
-    /// Where the player is now.
-    pub(crate) fn remember(&self, ranking: RankingRef, user_id: &UserId, bucket: i16) {
-        let Ok(bucket) = u8::try_from(bucket) else { return };
-        let hints =
-            self.rankings.get_with(ranking.ranking_id, || (0..HINTS).map(|_| AtomicU8::new(FIRST_GUESS)).collect());
-        hints[self.place(user_id)].store(bucket, Ordering::Relaxed);
-    }
-
-    fn place(&self, user_id: &UserId) -> usize {
-        // The modulus makes it fit.
-        usize::try_from(self.hasher.hash_one(user_id.as_str()) % HINTS as u64).unwrap_or_default()
-    }
 }

@@ -1,6 +1,11 @@
 //! API keys: who may write.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use rand::TryRng as _;
@@ -166,7 +171,11 @@ fn random_hex(bytes: usize) -> Result<String> {
     rand::rngs::SysRng
         .try_fill_bytes(&mut random)
         .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(random.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
 }
 
 /// All keys, newest first.

@@ -2,6 +2,7 @@
 //!
 //! Read the modules in the order in which they stand here.
 
+pub mod config;
 pub mod error;
 
 pub mod board;
@@ -17,10 +18,16 @@ mod counts;
 pub mod service;
 mod writer;
 
+pub mod import;
+
 pub mod cache;
 pub mod store;
 
 pub mod http;
+
 pub mod local;
+
+pub mod cli;
+pub mod demo;
 
 pub use error::{Error, Result};

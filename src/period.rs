@@ -225,7 +225,7 @@ pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<Mean
 
 impl Default for PeriodCache {
     fn default() -> Self {
-        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build())
+        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_mins(1)).build())
     }
 }
 

@@ -203,10 +203,8 @@ pub async fn standing(
     user_id: &UserId,
     around: u32,
 ) -> Result<Standing> {
-    if around == 0
-        && let Some(standing) = standing_alone(service, board, selector, user_id).await?
-    {
-        return Ok(standing);
+    if around == 0 {
+        return standing_alone(service, board, selector, user_id).await;
     }
     let around = i32::try_from(around).unwrap_or(i32::MAX);
     let read = |meant: Arc<MeantPeriod>, ranking| async move {
@@ -228,66 +226,54 @@ pub async fn standing(
     on_ranking(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
 }
 
-/// A standing without neighbours by the shortest way: one look into the bucket where the player was last seen, and bucket
-/// counts that are known by their version. `None` when players of equal score reach into another bucket, where the one
-/// statement that looks everywhere has to answer.
+/// A standing without neighbours by the shortest way: one statement that counts within the player's bucket, and bucket
+/// counts that are known by their version, or that the statement brings along.
 async fn standing_alone(
     service: &Service,
     board: &Board,
     selector: &PeriodSelector,
     user_id: &UserId,
-) -> Result<Option<Standing>> {
+) -> Result<Standing> {
     let is_shared = board.ties == Ties::Shared;
-    // A wrong guess of the bucket costs one more look, as does a ranking that was replaced.
-    for _ in 0..2 * MOST_LOOK_UPS {
-        let Meant::Ranking(meant, ranking) = period::meant(service, board, selector).await? else {
-            return Err(no_entry(user_id, selector, true));
-        };
+    let read = |meant: Arc<MeantPeriod>, ranking| async move {
         let known = service.counts.known(service, ranking).await?;
-        let guess = service.hints.guess(ranking, user_id);
         let version = known.as_ref().map(|known| &known.version);
-        let probes = service.store.rank_in_bucket(guess, &meant, ranking, user_id.as_str(), version, is_shared).await?;
-        let Some(own) = probes.iter().find(|probe| probe.probe == 0) else {
-            service.periods.forget(board.id, selector);
-            continue;
-        };
-        let (Some(bucket), Some(score), Some(reached_at)) = (own.bucket, own.score, own.reached_at) else {
+        let probes = service.store.rank(&meant, ranking, user_id.as_str(), version, is_shared).await?;
+        let Some(own) = probes.iter().find(|probe| probe.probe == 0) else { return Ok(None) };
+        let (Some(score), Some(reached_at)) = (own.score, own.reached_at) else {
             return Err(no_entry(user_id, selector, own.user_exists));
         };
-        service.hints.remember(ranking, user_id, bucket);
-        if own.above.is_none() {
-            continue;
-        }
         let version = Version { epoch: own.epoch.clone(), layout: own.layout, batches: own.batches.clone() };
         let counts = match (&own.counts, known) {
             (Some(counts), _) => service.counts.learn(service, ranking, version, counts).await,
             (None, Some(known)) if known.version == version => known,
-            // Known of an earlier life of the database.
+            // Known of an earlier life of the database: once more, without.
             _ => {
                 service.counts.forget(ranking);
-                continue;
+                return Ok(None);
             }
         };
-        let Some(above) = Above::of(&probes, &counts.counts) else { return Ok(None) };
+        let above = Above::of(&probes, &counts.counts)
+            .ok_or_else(|| Error::Internal("a rank's probes do not fit its bucket counts".to_owned()))?;
         let players = counts.players();
-        let state = RankingState { version: counts.version.clone(), players, revision: 0 };
-        return Ok(Some(Standing {
-            header: header(&meant.period, &state),
-            player: Row {
-                position: above.own + 1,
-                rank: above.better + 1,
-                user_id: own.external_id.clone().unwrap_or_default(),
-                user_name: own.name.clone().unwrap_or_default(),
-                avatar: own.avatar.clone(),
-                score,
-                reached_at,
-            },
-            percentile: percentile(players.saturating_sub(above.worse_from), players),
+        let player = Row {
+            position: above.own + 1,
+            rank: above.better + 1,
+            user_id: own.external_id.clone().unwrap_or_default(),
+            user_name: own.name.clone().unwrap_or_default(),
+            avatar: own.avatar.clone(),
+            score,
+            reached_at,
+        };
+        Ok(Some(Standing {
+            header: Header { period: meant.period.clone(), version: counts.version.text(), players },
+            player,
+            percentile: percentile(players.saturating_sub(above.no_worse), players),
             above: Vec::new(),
             below: Vec::new(),
-        }));
-    }
-    Ok(None)
+        }))
+    };
+    on_ranking(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
 }
 
 /// How many players stand above a player, in three senses.
@@ -297,11 +283,11 @@ struct Above {
     /// With a better rank.
     better: u64,
     /// With the same rank or a better one, the player included.
-    worse_from: u64,
+    no_worse: u64,
 }
 
 impl Above {
-    /// From the probes of one statement and the bucket counts of the same state; `None` when a probe lies elsewhere.
+    /// From the probes of one statement and the bucket counts of the same state.
     fn of(probes: &[Probe], counts: &[i64]) -> Option<Self> {
         let above = |wanted: i32| {
             let probe = probes.iter().find(|probe| probe.probe == wanted)?;
@@ -311,9 +297,9 @@ impl Above {
         };
         let own = above(0)?;
         if probes.len() == 1 {
-            return Some(Self { own, better: own, worse_from: own + 1 });
+            return Some(Self { own, better: own, no_worse: own + 1 });
         }
-        Some(Self { own, better: above(1)?, worse_from: above(2)? })
+        Some(Self { own, better: above(1)?, no_worse: above(2)? })
     }
 }
 
@@ -360,7 +346,7 @@ pub async fn chosen(
         }
         let found: HashSet<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
         let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
-        Chosen { header, places, missing, rows }
+        Chosen { header, rows, places, missing }
     };
     let read = |meant: Arc<MeantPeriod>, ranking| {
         let (wanted, chosen_of) = (&wanted, &chosen_of);

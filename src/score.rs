@@ -90,7 +90,7 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
 }
 
 /// The lane of a player, as `centile.lane_hash` gives it: two bytes of the SHA-256 of the id, modulo the lanes.
-fn lane_of(user_id: &UserId, board: &Board) -> i16 {
+pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
     let digest = Sha256::digest(user_id.as_str().as_bytes());
     let hash = i32::from(digest[0]) << 8 | i32::from(digest[1]);
     i16::try_from(hash % i32::from(board.lanes)).unwrap_or_default()

@@ -6,22 +6,14 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Result,
-    acknowledged::Acknowledged,
-    board::BoardCache,
-    cache::Cache,
-    counts::{BucketHints, CountsCache},
-    key::KeyCache,
-    period::PeriodCache,
-    store::Store,
-    top::TopCache,
-    writer::Writers,
+    Result, acknowledged::Acknowledged, board::BoardCache, cache::Cache, counts::CountsCache, key::KeyCache,
+    period::PeriodCache, store::Store, top::TopCache, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
 const CACHE_BYTES: u64 = 64 << 20;
 /// How often the months of the ledger and the ids that callers gave are looked after.
-const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(600);
+const HOUSEKEEPING_EVERY: Duration = Duration::from_mins(10);
 
 /// How to reach the servers.
 #[derive(Debug, Clone)]
@@ -49,7 +41,6 @@ pub struct Service {
     pub(crate) periods: PeriodCache,
     pub(crate) keys: KeyCache,
     pub(crate) counts: CountsCache,
-    pub(crate) hints: BucketHints,
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
     pub(crate) writers: Writers,
@@ -76,7 +67,6 @@ impl Service {
             periods: PeriodCache::default(),
             keys: KeyCache::default(),
             counts: CountsCache::default(),
-            hints: BucketHints::default(),
             tops: TopCache::default(),
             acknowledged,
             tasks: TaskTracker::new(),

@@ -15,4 +15,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.board_named(text) IS
-'The row of a board. Example: SELECT (centile_store.board_named(slug)).mode FROM centile.boards;';
+'The row of a board. Example: SELECT (centile_store.board_named(''main'')).mode;';

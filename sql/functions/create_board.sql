@@ -3,7 +3,7 @@
 CREATE FUNCTION centile.create_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT 'sum', p_order text DEFAULT 'desc', p_ties text DEFAULT 'shared',
     p_periods text[] DEFAULT '{all_time,day,week,month}', p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC',
-    p_points_min bigint DEFAULT -1000000000000, p_points_max bigint DEFAULT 1000000000000, p_layout_bounds bigint[] DEFAULT '{}')
+    p_points_min bigint DEFAULT -9007199254740991, p_points_max bigint DEFAULT 9007199254740991, p_layout_bounds bigint[] DEFAULT '{}')
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$

@@ -45,3 +45,4 @@ $$;
 
 COMMENT ON FUNCTION centile.day_start(date, text) IS
 'The first instant whose local date in the time zone is the date or a later one. Example: SELECT centile.day_start(''2024-01-15'', ''Europe/Berlin'');';
+GRANT EXECUTE ON FUNCTION centile.day_start(date, text) TO centile_reader;

@@ -30,4 +30,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.ensure_ledger_months(timestamptz, timestamptz) IS
-'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(now(), now() + interval ''2 months'');';
+'Makes the ledger''s missing months between two times and returns how many. Example: SELECT centile.ensure_ledger_months(''2024-02-01'', ''2024-03-31'');';

@@ -18,4 +18,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.ensure_users(text[], text[]) IS
-'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''bob''], ARRAY[''Ann'', NULL]);';
+'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';

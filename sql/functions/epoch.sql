@@ -13,3 +13,4 @@ RETURN coalesce(
 
 COMMENT ON FUNCTION centile.epoch() IS
 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+GRANT EXECUTE ON FUNCTION centile.epoch() TO centile_reader;

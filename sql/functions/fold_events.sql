@@ -104,4 +104,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.fold_events(centile_store.boards, bigint[], bigint[], smallint[], timestamptz[], text[]) IS
-'The entries that a batch of events leads to, event by event. Example: SELECT * FROM centile_store.fold_events(b, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') FROM centile_store.boards b;';
+'The entries that a batch of events leads to, event by event. Example: SELECT c.event, c.period, c.score FROM centile_store.boards b CROSS JOIN LATERAL centile_store.fold_events(b, ''{1}'', ''{10}'', ''{NULL}'', ''{2024-01-17 20:00Z}'', ''{NULL}'') f CROSS JOIN LATERAL unnest(f.changes) c WHERE b.slug = ''main'';';

@@ -1,9 +1,7 @@
 -- Whether a board lacks a period that holds p_at: then the next writer has to open it.
 CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamptz) RETURNS boolean
 LANGUAGE sql STABLE
-RETURN (SELECT count(*) FROM centile_store.periods_at(
-            p_board.id, p_board.periods, centile_store.lane_time(p_board.id, p_at)))
-       < cardinality(p_board.periods);
+RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at)) < cardinality(p_board.periods);
 
 COMMENT ON FUNCTION centile_store.has_unopened_period(centile_store.boards, timestamptz) IS
-'Whether a period that holds this time is not open yet. Example: SELECT slug, centile_store.has_unopened_period(b, now()) FROM centile_store.boards b;';
+'Whether a period that holds this time is not open yet. Example: SELECT centile_store.has_unopened_period(b, ''2024-01-15 12:00Z'') FROM centile_store.boards b WHERE b.slug = ''main'';';

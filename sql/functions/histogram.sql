@@ -5,7 +5,8 @@ LANGUAGE sql STABLE
 AS $$
     WITH range AS (
         SELECT worst.rank_key::numeric AS low, best.rank_key::numeric AS high,
-               greatest(1, ceil((best.rank_key::numeric - worst.rank_key + 1) / p_bars)) AS width, b.score_order
+               -- Scores in the range by bars, rounded up; "/" would round quotients of this size to a whole number.
+               div(best.rank_key::numeric - worst.rank_key + p_bars, p_bars) AS width, b.score_order
         FROM centile_store.rankings g
         JOIN centile_store.boards b ON b.id = g.board_id
         CROSS JOIN LATERAL centile_store.key_at(g.id, 1) best

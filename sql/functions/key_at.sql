@@ -9,8 +9,7 @@ DECLARE
     v_bucket smallint;
     v_left   bigint;
     v_stripe integer;
-    v_from   centile_store.stripes;
-    v_to     centile_store.stripes;
+    v_next   centile_store.stripes;
 BEGIN
     -- Players at or below the bottom of each bucket, counted from the top.
     SELECT t.place - 1, p_position - (t.running - t.players) INTO v_bucket, v_left
@@ -31,21 +30,17 @@ BEGIN
     WHERE t.running >= v_left
     ORDER BY t.place DESC LIMIT 1;
 
-    SELECT * INTO v_from FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe;
-    SELECT * INTO v_to FROM centile_store.stripes s
+    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high.
+    SELECT * INTO v_next FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
-
-    RETURN QUERY EXECUTE format(
-        'SELECT k.rank_key, k.tie_key, k.user_key FROM (
-             SELECT rank_key, tie_key, user_key FROM centile_store.%I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-               AND ($5 IS NULL OR (rank_key, tie_key, user_key) < ($5, $6, $7))
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $8) k
-         ORDER BY rank_key, tie_key, user_key LIMIT 1', centile_store.bucket_table(v_bucket))
-        USING p_ranking_id, v_from.rank_key, v_from.tie_key, v_from.user_key, v_to.rank_key, v_to.tie_key, v_to.user_key, v_left;
+    RETURN QUERY
+    SELECT k.rank_key, k.tie_key, k.user_key
+    FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
+        coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
+        coalesce(v_next.user_key - 1, 9223372036854775807), v_left::integer) k
+    ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.key_at(bigint, bigint) IS
-'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 100000);';
+'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 3);';

@@ -1,35 +1,27 @@
--- The key p_steps places above a key (or the best one, when there are fewer), and how many places that was.
+-- The key some places above a key (or the best one, when there are fewer), and how many places that was.
 CREATE FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer)
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_variable
 DECLARE
-    v_bucket integer;
     v_wanted integer := steps;
-    v_found  record;
+    v_bucket smallint := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, rank_key, tie_key, user_key) s);
+    v_key    record;
 BEGIN
     steps := 0;
-    FOR v_bucket IN
-        SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-        WHERE t.players > 0 AND t.place - 1 >= (
-            SELECT s.bucket FROM centile_store.stripes s
-            WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (rank_key, tie_key, user_key)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1)
-        ORDER BY t.place
-    LOOP
-        EXIT WHEN steps >= v_wanted;
-        EXECUTE format(
-            'SELECT count(*) OVER () AS found, k.* FROM (
-                 SELECT rank_key, tie_key, user_key FROM centile_store.%I
-                 WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) > ($2, $3, $4)
-                 ORDER BY rank_key, tie_key, user_key LIMIT $5) k
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT 1', centile_store.bucket_table(v_bucket::smallint))
-            INTO v_found USING p_ranking_id, rank_key, tie_key, user_key, v_wanted - steps;
-        CONTINUE WHEN v_found.found IS NULL;
-        rank_key := v_found.rank_key;
-        tie_key := v_found.tie_key;
-        user_key := v_found.user_key;
-        steps := steps + v_found.found;
+    WHILE v_bucket IS NOT NULL AND steps < v_wanted LOOP
+        FOR v_key IN
+            SELECT * FROM centile_store.bucket_keys_up(v_bucket, p_ranking_id, rank_key, tie_key, user_key, v_wanted - steps)
+        LOOP
+            rank_key := v_key.rank_key;
+            tie_key := v_key.tie_key;
+            user_key := v_key.user_key;
+            steps := steps + 1;
+        END LOOP;
+        v_bucket := CASE WHEN steps < v_wanted THEN (
+            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
+            WHERE t.players > 0 AND t.place - 1 > v_bucket
+            ORDER BY t.place LIMIT 1) END;
     END LOOP;
 END
 $$;

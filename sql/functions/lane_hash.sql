@@ -6,3 +6,4 @@ RETURN (get_byte(sha256(convert_to(p_external_id, 'UTF8')), 0) << 8)
 
 COMMENT ON FUNCTION centile.lane_hash(text) IS
 'First two bytes of the SHA-256 of a user id; modulo the board''s lanes it is the player''s lane. Example: SELECT centile.lane_hash(''ann'');';
+GRANT EXECUTE ON FUNCTION centile.lane_hash(text) TO centile_reader;

@@ -13,4 +13,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_lane(centile_store.boards, text) IS
-'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b;';
+'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';

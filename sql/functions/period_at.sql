@@ -41,3 +41,4 @@ $$;
 
 COMMENT ON FUNCTION centile.period_at(text, timestamptz, text) IS
 'The day, week, month or all_time that holds an instant, with its label and its bounds [starts_at, ends_at). Example: SELECT * FROM centile.period_at(''week'', ''2024-01-17 12:00Z'', ''Europe/Berlin'');';
+GRANT EXECUTE ON FUNCTION centile.period_at(text, timestamptz, text) TO centile_reader;

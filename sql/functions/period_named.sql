@@ -43,3 +43,4 @@ $$;
 
 COMMENT ON FUNCTION centile.period_named(text, text, text) IS
 'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row when the time zone has none such. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
+GRANT EXECUTE ON FUNCTION centile.period_named(text, text, text) TO centile_reader;

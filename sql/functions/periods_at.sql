@@ -13,4 +13,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS
-'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', now());';
+'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';

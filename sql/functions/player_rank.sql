@@ -10,5 +10,5 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(text, text, text) IS
-'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week'');';
+'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 GRANT EXECUTE ON FUNCTION centile.player_rank(text, text, text) TO centile_reader;

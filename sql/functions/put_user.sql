@@ -16,4 +16,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb) IS
-'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'');';
+'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

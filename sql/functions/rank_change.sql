@@ -18,4 +18,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(bigint, bigint, bigint, bigint) IS
-'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 90, 0);';
+'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 20, 0);';

@@ -5,3 +5,4 @@ RETURN CASE p_order WHEN 'asc' THEN -p_score ELSE p_score END;
 
 COMMENT ON FUNCTION centile.rank_key(bigint, text) IS
 'The score, negated on boards where smaller is better. Example: SELECT centile.rank_key(61250, ''asc'');';
+GRANT EXECUTE ON FUNCTION centile.rank_key(bigint, text) TO centile_reader;

@@ -5,5 +5,5 @@ RETURN (SELECT coalesce((SELECT 1 + centile_store.newcomers_above(g.id, p_score)
                          FROM centile_store.rankings g WHERE g.id = centile_store.ranking_named(p_board, p_period)), 1));
 
 COMMENT ON FUNCTION centile.rank_of_score(text, bigint, text) IS
-'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100);';
+'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 GRANT EXECUTE ON FUNCTION centile.rank_of_score(text, bigint, text) TO centile_reader;

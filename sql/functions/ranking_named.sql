@@ -16,4 +16,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.ranking_named(text, text) IS
-'The current ranking of a period, or NULL when it has none. Example: SELECT centile_store.ranking_named(slug, ''all_time'') FROM centile.boards;';
+'The current ranking of a period, or NULL when it has none. Example: SELECT centile_store.ranking_named(''main'', ''all_time'');';

@@ -18,4 +18,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.recompute_entries(smallint, bigint[], bigint[]) IS
-'Sets entries to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{}'', ''{}'');';
+'Sets entries to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';

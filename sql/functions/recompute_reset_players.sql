@@ -21,4 +21,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.recompute_reset_players(centile_store.boards, smallint, bigint[], timestamptz[], text[]) IS
-'After an import: entries of players who were ever reset, from the ledger. Example: SELECT centile_store.recompute_reset_players(b, 0::smallint, ''{}'', ''{}'', ''{}'') FROM centile_store.boards b;';
+'After an import: entries of players who were ever reset, from the ledger. Example: SELECT centile_store.recompute_reset_players(b, 0::smallint, ''{1}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';

@@ -38,4 +38,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.record_act(centile_store.boards, centile_store.board_lanes, bigint, text, text, bigint, timestamptz) IS
-'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player, ban_user, unban_user. Example: SELECT NULL;';
+'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';

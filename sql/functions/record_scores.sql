@@ -2,7 +2,7 @@
 -- arrived at the same moment; centile.submit_score calls it with one event.
 --
 -- Every event is answered by itself: outcome 'accepted', or a refusal whose reason is in detail. p_times brings times of
--- its own (import); without it the lane's clock gives one that no event of the lane is after. The users exist already.
+-- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. The users exist already.
 --
 -- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here.
 --
@@ -30,7 +30,6 @@ DECLARE
     v_hashes   bytea[];
     v_claimed  text[];
     v_outcomes text[];
-    v_details  text[];
     v_users    bigint[];
     v_times    timestamptz[];
     v_at       timestamptz;
@@ -42,11 +41,17 @@ DECLARE
 BEGIN
     -- 1. The structure lock; exclusive from the start when a period has to be opened.
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    IF p_times IS NULL AND centile_store.has_unopened_period(v_board, clock_timestamp()) THEN
-        PERFORM centile.open_periods(p_board_id, ARRAY[centile_store.lane_time(p_board_id, clock_timestamp())]);
+    v_at := centile_store.lane_time(p_board_id, p_lane, clock_timestamp());
+    IF v_at IS NULL THEN
+        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
+    END IF;
+    IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
+        PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
     ELSE
         PERFORM centile_store.lock_structure(p_board_id, false);
     END IF;
+    -- Its rules may have changed until the lock was held.
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
 
     -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
     SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
@@ -115,7 +120,11 @@ BEGIN
 
     -- 6. What the others do to the standings, event by event.
     v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
-    IF v_fold.overflows THEN
+    -- An imported event from before a reset does not count, but the fold adds it: it may take a sum out of range, or bring
+    -- it back.
+    IF v_fold.overflows OR (p_times IS NOT NULL AND EXISTS (
+           SELECT FROM centile_store.board_players b
+           WHERE b.board_id = p_board_id AND b.user_id = ANY (v_users) AND b.was_reset)) THEN
         v_outcomes := centile_store.refuse_overflows(v_board, v_users, p_points, v_times, v_outcomes);
         v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
     END IF;
@@ -196,4 +205,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.record_scores(integer, smallint, text[], bigint[], text[], text[], smallint[], timestamptz[], interval) IS
-'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';

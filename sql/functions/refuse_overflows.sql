@@ -7,8 +7,8 @@ AS $$
 DECLARE
     v_limit constant numeric := 9223372036854775807;
     v_event  record;
-    v_score  record;
     v_totals jsonb := '{}';
+    v_sums   jsonb;
     v_fits   boolean;
 BEGIN
     IF p_board.mode <> 'sum' THEN
@@ -30,22 +30,22 @@ BEGIN
         )
         SELECT live.* FROM live JOIN risky USING (user_id) ORDER BY live.event
     LOOP
-        v_fits := true;
-        FOR v_score IN
-            SELECT p.ranking_id || ':' || v_event.user_id AS name,
-                   coalesce((v_totals ->> (p.ranking_id || ':' || v_event.user_id))::numeric, l.score, 0) + v_event.points AS total
-            FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
-            LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
-        LOOP
-            v_fits := v_fits AND abs(v_score.total) <= v_limit;
-        END LOOP;
+        SELECT coalesce(jsonb_object_agg(s.name, s.total), '{}'), coalesce(bool_and(abs(s.total) <= v_limit), true)
+        INTO v_sums, v_fits
+        FROM (SELECT n.name, coalesce((v_totals ->> n.name)::numeric, l.score, 0) + v_event.points AS total
+              FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
+              CROSS JOIN LATERAL (SELECT p.ranking_id || ':' || v_event.user_id AS name) n
+              LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
+              WHERE p.ranking_id IS NOT NULL
+                -- Before a reset of the player an imported event does not count.
+                AND NOT EXISTS (
+                    SELECT FROM centile_store.periods q
+                    JOIN centile_store.score_transactions a
+                        ON a.board_id = p_board.id AND a.user_id = v_event.user_id AND a.kind = 'reset'
+                       AND a.occurred_at > v_event.at AND a.occurred_at < q.ends_at
+                    WHERE q.ranking_id = p.ranking_id)) s;
         IF v_fits THEN
-            SELECT v_totals || coalesce(jsonb_object_agg(p.ranking_id || ':' || v_event.user_id,
-                       coalesce((v_totals ->> (p.ranking_id || ':' || v_event.user_id))::numeric, l.score, 0) + v_event.points), '{}')
-            INTO v_totals
-            FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
-            LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
-            WHERE p.ranking_id IS NOT NULL;
+            v_totals := v_totals || v_sums;
         ELSE
             p_outcomes[v_event.event] := 'overflow';
         END IF;
@@ -55,4 +55,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.refuse_overflows(centile_store.boards, bigint[], bigint[], timestamptz[], text[]) IS
-'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{}'', ''{}'', ''{}'', ''{}'') FROM centile_store.boards b;';
+'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{1}'', ''{9223372036854775807}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';

@@ -45,5 +45,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.resolve_period(integer, text) IS
-'The period that a selector means now. Example: SELECT r.label, r.state FROM centile.boards b, centile.resolve_period(b.board_id, ''all_time'') r;';
+'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
 GRANT EXECUTE ON FUNCTION centile.resolve_period(integer, text) TO centile_reader;

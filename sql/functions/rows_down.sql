@@ -28,4 +28,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(bigint, boolean, text, bigint, bigint, bigint, bigint, integer) IS
-'Rows of a ranking from a key and its position downwards. Example: SELECT * FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 1, 10);';
+'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 4, 10);';

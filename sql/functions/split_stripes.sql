@@ -69,4 +69,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.split_stripes(bigint, integer) IS
-'Splits stripes past twice the target and returns how many were added. Example: SELECT centile.split_stripes(ranking_id) FROM centile.periods WHERE ranking_id IS NOT NULL LIMIT 1;';
+'Splits stripes past twice the target and returns how many were added. Example: SELECT centile.split_stripes(ranking_id, 1) FROM centile.periods WHERE board = ''main'' AND kind = ''all_time'';';

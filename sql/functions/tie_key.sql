@@ -7,3 +7,4 @@ RETURN (coalesce(p_tiebreak, 0::smallint)::bigint << 51)
 
 COMMENT ON FUNCTION centile.tie_key(timestamptz, smallint) IS
 'Tiebreak and time packed so that a larger tiebreak, then an earlier time, is larger. Example: SELECT centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint);';
+GRANT EXECUTE ON FUNCTION centile.tie_key(timestamptz, smallint) TO centile_reader;

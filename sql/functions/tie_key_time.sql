@@ -6,3 +6,4 @@ RETURN timestamptz '2000-01-01 00:00:00+00'
 
 COMMENT ON FUNCTION centile.tie_key_time(bigint) IS
 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
+GRANT EXECUTE ON FUNCTION centile.tie_key_time(bigint) TO centile_reader;

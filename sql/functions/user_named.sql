@@ -14,4 +14,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.user_named(text) IS
-'The internal id of a user. Example: SELECT centile_store.user_named(user_id) FROM centile.users LIMIT 1;';
+'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';

@@ -24,4 +24,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.void_score(text, bigint, text) IS
-'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 17, ''cheat'');';
+'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';

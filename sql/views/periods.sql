@@ -8,5 +8,5 @@ JOIN centile_store.boards b ON b.id = p.board_id
 LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id;
 
 COMMENT ON VIEW centile.periods IS
-'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT board, kind, label, state, players FROM centile.periods ORDER BY starts_at DESC LIMIT 5;';
+'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT board, kind, label, state, players FROM centile.periods ORDER BY starts_at DESC, kind LIMIT 5;';
 GRANT SELECT ON centile.periods TO centile_reader;

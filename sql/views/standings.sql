@@ -1,10 +1,10 @@
 -- The standings of all open rankings, ranked the plain way: by a window over every entry. Slow and sure; what the fast
--- functions are compared with.
+-- functions are compared with. Partitioned by what people filter on, so that the filter comes before the ranking.
 CREATE VIEW centile.standings AS
 SELECT b.slug AS board, p.kind, p.label,
-       row_number() OVER (PARTITION BY l.ranking_id ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
-       CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY l.ranking_id ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY l.ranking_id ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) END AS rank,
+       row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS position,
+       CASE WHEN b.ties = 'shared' THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) END AS rank,
        u.external_id AS user_id, u.name AS user_name, l.score, l.reached_at
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id

@@ -3,5 +3,5 @@ CREATE VIEW centile.users AS
 SELECT external_id AS user_id, name AS user_name, avatar, metadata, banned_at, created_at, id AS internal_id
 FROM centile_store.users;
 
-COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids. Example: SELECT user_id, user_name, banned_at FROM centile.users LIMIT 5;';
+COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 GRANT SELECT ON centile.users TO centile_reader;

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{
     Error, Result,
-    board::{self, Board, BoardSlug, FirstLayout, Mode, NewBoard, Order, PeriodKind, Ties},
+    board::{
+        self, Board, BoardSlug, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND, FirstLayout, Mode, NewBoard, Order, PeriodKind,
+        Ties,
+    },
     config::{Config, value},
 };
-
-/// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, 6).
-const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
 
 /// What can be done with boards.
 #[derive(Debug, Subcommand)]
@@ -58,7 +58,7 @@ pub(super) struct Create {
     #[arg(long, value_enum, default_value = "shared")]
     ties: Ties,
     /// The kinds of period kept, with commas between
-    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',', default_value = "all_time")]
+    #[arg(long, value_name = "KINDS", value_enum, value_delimiter = ',', default_values_t = DEFAULT_PERIODS)]
     periods: Vec<PeriodKind>,
     /// Writer lanes, 1 to 64; by the number of cores unless given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i16).range(1..=64))]
@@ -73,7 +73,7 @@ pub(super) struct Create {
     #[arg(long, value_name = "POINTS", default_value_t = DEFAULT_POINTS_BOUND, allow_negative_numbers = true)]
     points_max: i64,
     /// Scores between which the first ranges of a new ranking lie, ascending, with commas between; up to 99
-    #[arg(long, value_name = "SCORES", value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "SCORES", value_delimiter = ',', allow_hyphen_values = true)]
     layout_bounds: Vec<i64>,
     /// Score up to which a new ranking begins with 100 ranges of equal width
     #[arg(long, value_name = "SCORE", conflicts_with = "layout_bounds", allow_negative_numbers = true)]
@@ -89,7 +89,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         Command::Create(create) => {
             let json = create.json;
             let board = with_service(config, async |service| make(service, create).await).await?;
-            if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {} made", board.slug)) }
+            if json {
+                output::print_json(&Line::from(&board))
+            } else {
+                output::print(format!("board {} made", board.slug))
+            }
         }
         Command::List { json } => {
             let boards = with_service(config, async |service| board::list(service).await).await?;

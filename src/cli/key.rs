@@ -91,7 +91,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let expires_at = create.expiry()?;
-            let make = async |service: &_| key::create(service, &create.name, create.role, &create.boards, expires_at).await;
+            let make =
+                async |service: &_| key::create(service, &create.name, create.role, &create.boards, expires_at).await;
             let (key, text) = with_service(config, make).await?;
             if create.json {
                 return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });

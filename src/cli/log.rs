@@ -7,23 +7,28 @@ use std::{
     sync::Mutex,
 };
 
-use tracing_subscriber::fmt::{self, MakeWriter};
+use tracing_subscriber::fmt::{MakeWriter, fmt};
 
 use crate::{
     Error, Result,
     config::{Config, LogFormat},
 };
 
-/// Logs to standard error what the settings say, or from `default` on.
+/// What an instance logs unless the settings say otherwise: the libraries tell little that we do not.
+pub(super) const INSTANCE: &str = "info,actix_server=warn,refinery_core=warn";
+/// What commands that do one thing and end log unless the settings say otherwise.
+pub(super) const COMMAND: &str = "warn";
+
+/// Logs to standard error what the settings say, or `default`.
 pub(super) fn to_stderr(config: &Config, default: &str) {
     start(config, default, io::stderr().is_terminal(), io::stderr);
 }
 
-/// Logs to the end of `file`, from `info` on unless the settings say otherwise.
+/// Logs to the end of `file` what the settings say, or what an instance logs.
 pub(super) fn to_file(config: &Config, file: &Path) -> Result<()> {
     let open = OpenOptions::new().create(true).append(true).open(file);
     let open = open.map_err(|error| Error::Internal(format!("cannot log to {}: {error}", file.display())))?;
-    start(config, "info", false, Mutex::new(open));
+    start(config, INSTANCE, false, Mutex::new(open));
     Ok(())
 }
 

@@ -6,13 +6,14 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 
 use crate::{
     Error, Result,
-    config::{Config, Instance},
-    service::Service,
+    config::{self, Config, Instance},
+    service::{Service, Settings},
     store,
 };
 
 mod board;
 mod demo;
+mod import;
 mod key;
 mod log;
 mod migrate;
@@ -38,9 +39,8 @@ struct Cli {
 enum Command {
     /// Start a PostgreSQL and a Redis of its own, and serve boards on which games are played
     ///
-    /// DATABASE_URL and REDIS_URL are not used. Ctrl-C stops all that was started; the next start finds the data again.
-    #[command(verbatim_doc_comment)]
-    Demo(demo::Demo),
+    /// The database and the Redis of the settings are not used. Ctrl-C stops all that was started; the next start finds the data again.
+    Demo(config::Demo),
     /// Bring the database to this program's schema; again is harmless
     Migrate,
     /// Serve the HTTP API until SIGINT or SIGTERM
@@ -51,7 +51,16 @@ enum Command {
     /// Make, show and revoke API keys
     #[command(subcommand)]
     Key(key::Command),
-    // `import` belongs here: it fills a board.
+    /// Bring events from a file into a board, with times of their own
+    ///
+    /// CSV begins with a header that names the columns id, user_id, user_name, points, occurred_at, reason and tiebreak
+    /// in any order; NDJSON has them as members. Only user_id and points are needed. A line without occurred_at counts
+    /// for the time at which it is written. After an end of any kind the same file can be imported again: lines that
+    /// have an id count once.
+    ///
+    /// Lines that cannot be taken go to the rejects file with the reason, and the command fails; all others are in.
+    #[command(verbatim_doc_comment)]
+    Import(import::Import),
     /// Show, name, ban and unban players
     #[command(subcommand)]
     User(user::Command),
@@ -80,15 +89,16 @@ async fn run(cli: Cli) -> Result<()> {
     match &cli.command {
         // The demo keeps standard error free of its log.
         Command::Demo(_) => {}
-        Command::Serve(_) => log::to_stderr(config, "info"),
-        _ => log::to_stderr(config, "warn"),
+        Command::Serve(_) => log::to_stderr(config, log::INSTANCE),
+        _ => log::to_stderr(config, log::COMMAND),
     }
     match cli.command {
-        Command::Demo(demo) => demo::run(config, demo).await,
+        Command::Demo(settings) => demo::run(config, &settings).await,
         Command::Migrate => migrate::run(config.database_url()?).await,
         Command::Serve(instance) => serve::run(config, &instance).await,
         Command::Board(command) => board::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,
+        Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
         Command::Score(command) => score::run(config, command).await,
     }
@@ -96,9 +106,13 @@ async fn run(cli: Cli) -> Result<()> {
 
 /// Does `job` with a service that is shut down afterwards, however the job ends.
 async fn with_service<T>(config: &Config, job: impl AsyncFnOnce(&Service) -> Result<T>) -> Result<T> {
-    let settings = config.for_command()?;
+    with_settings(&config.for_command()?, job).await
+}
+
+/// As [`with_service`], connected as `settings` say.
+async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Service) -> Result<T>) -> Result<T> {
     store::migrate::check_url(&settings.database_url).await?;
-    let service = Service::connect(&settings).await?;
+    let service = Service::connect(settings).await?;
     let result = job(&service).await;
     service.shut_down().await;
     result
@@ -115,7 +129,8 @@ fn as_written(error: Error, matches: &ArgMatches) -> Error {
         leaf = leaf.and_then(|command| command.find_subcommand(name));
         matches = inner;
     }
-    let argument = leaf.and_then(|command| command.get_arguments().find(|argument| argument.get_id() == field.as_str()));
+    let argument =
+        leaf.and_then(|command| command.get_arguments().find(|argument| argument.get_id() == field.as_str()));
     let written = argument.and_then(|argument| match argument.get_long() {
         Some(flag) => Some(format!("--{flag}")),
         None => argument.get_value_names()?.first().map(ToString::to_string),
@@ -134,7 +149,8 @@ mod tests {
 
     #[test]
     fn refusals_name_what_was_written() -> Result<(), clap::Error> {
-        let matches = Cli::command().try_get_matches_from(["centile", "board", "create", "a", "--time-zone", "Mars"])?;
+        let matches =
+            Cli::command().try_get_matches_from(["centile", "board", "create", "a", "--time-zone", "Mars"])?;
         for (field, written) in [("time_zone", "--time-zone"), ("slug", "SLUG"), ("database_url", "--database-url")] {
             let error = as_written(Error::invalid(field, "no"), &matches);
             assert_eq!(error.to_string(), format!("{written}: no"));

@@ -1,6 +1,9 @@
 //! `centile serve`: answers HTTP until it is told to stop.
 
-use std::net::{SocketAddr, TcpListener};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+};
 
 use super::{output, stop::Stop};
 use crate::{
@@ -17,22 +20,25 @@ pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
     let mut stop = Stop::listen()?;
     let settings = config.for_serving(instance)?;
     store::migrate::check_url(&settings.database_url).await?;
+    if settings.redis_url.is_none() {
+        tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
+    }
     let service = Service::connect(&settings).await?;
-    let result = serve(instance, service.clone(), &mut stop).await;
+    let result = serve(instance, Arc::clone(&service), &mut stop).await;
     service.shut_down().await;
     result?;
     tracing::info!("stopped");
     Ok(())
 }
 
-async fn serve(instance: &Instance, service: std::sync::Arc<Service>, stop: &mut Stop) -> Result<()> {
+async fn serve(instance: &Instance, service: Arc<Service>, stop: &mut Stop) -> Result<()> {
     let listener = listen(instance.listen)?;
     let address = address(&listener)?;
     let server = http::serve(service, listener, instance.http())?;
     let handle = server.handle();
     let mut server = tokio::spawn(server);
     output::print(format!("listening on http://{address}"))?;
-    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "listening");
+    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "started");
     let ended = tokio::select! {
         signal = stop.wait() => {
             tracing::info!(signal, "stopping");

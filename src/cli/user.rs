@@ -83,7 +83,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
         Command::Set { player, name, avatar, no_avatar, metadata } => {
-            let avatar = if no_avatar { Some(None) } else { avatar.map(Some) };
+            // An empty address is none.
+            let avatar = if no_avatar { Some(String::new()) } else { avatar };
             let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
             let put = async |service: &_| user::put(service, &player.user_id, profile).await;
             let (user, is_new) = with_service(config, put).await?;

@@ -19,11 +19,11 @@ use super::{
 };
 use crate::{
     Error, Result,
-    board::{self, Board, BoardChange, FirstLayout, Mode, NewBoard, Order, PeriodKind, Ties},
+    board::{
+        self, Board, BoardChange, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND, FirstLayout, Mode, NewBoard, Order,
+        PeriodKind, Ties,
+    },
 };
-
-/// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, 6).
-const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
 
 /// The rules of a new board.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -41,7 +41,7 @@ pub(super) struct CreateBoard {
     order: Option<Order>,
     /// What becomes of equal scores; `shared` when absent.
     ties: Option<Ties>,
-    /// The kinds of period kept, each once; `all_time` alone when absent.
+    /// The kinds of period kept, each once; all four when absent.
     #[schema(example = json!(["all_time", "week"]), min_items = 1)]
     periods: Option<Vec<PeriodKind>>,
     /// Writer lanes; by the number of cores when absent.
@@ -70,7 +70,7 @@ impl TryFrom<CreateBoard> for NewBoard {
             mode: request.mode,
             order: request.order.unwrap_or(Order::Desc),
             ties: request.ties.unwrap_or(Ties::Shared),
-            periods: request.periods.unwrap_or_else(|| vec![PeriodKind::AllTime]),
+            periods: request.periods.unwrap_or_else(|| DEFAULT_PERIODS.to_vec()),
             lanes: request.lanes,
             time_zone: request.time_zone.unwrap_or_else(|| "UTC".to_owned()),
             points_min: request.points_min.map_or(-DEFAULT_POINTS_BOUND, |Integer(points)| points),

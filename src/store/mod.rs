@@ -13,7 +13,7 @@ pub(crate) mod user;
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    AssertSqlSafe, Executor as _, PgPool,
+    Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -23,8 +23,6 @@ use crate::{Error, Result};
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 /// No statement of the service runs longer; set on every connection.
 const STATEMENT_TIMEOUT: &str = "30s";
-/// Room for the 100 statements that each name a bucket table, beside all others.
-const STATEMENT_CACHE: usize = 300;
 
 /// The connections to PostgreSQL: apart for readers and writers, so that neither starves the other.
 #[derive(Debug, Clone)]
@@ -39,10 +37,12 @@ impl Store {
         let options = PgConnectOptions::from_str(database_url)
             .map_err(|_| Error::invalid("DATABASE_URL", "must look like postgres://user:password@host:5432/database"))?
             .application_name("centile")
-            .statement_cache_capacity(STATEMENT_CACHE)
             // JIT turned a batch of 15 ms into one of 290 ms.
             .options([("jit", "off"), ("timezone", "UTC"), ("statement_timeout", STATEMENT_TIMEOUT)]);
-        let pool = |connections| {
+        // Each statement of a reader is a look-up by key, whose plan no value changes. The functions that write choose for
+        // themselves.
+        let reading = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
+        let pool = |connections, options| {
             PgPoolOptions::new()
                 .max_connections(connections)
                 .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -60,9 +60,9 @@ impl Store {
                         Ok(())
                     })
                 })
-                .connect_lazy_with(options.clone())
+                .connect_lazy_with(options)
         };
-        Ok(Self { readers: pool(read_connections), writers: pool(write_connections) })
+        Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, options) })
     }
 
     /// Whether PostgreSQL answers.
@@ -99,16 +99,4 @@ impl Store {
         self.writers.close().await;
         self.readers.close().await;
     }
-}
-
-/// The statement for each of the 100 bucket tables: `template` with `bucket_00` and `'00'` replaced.
-fn per_bucket(template: &str) -> Vec<AssertSqlSafe<String>> {
-    (0..100)
-        .map(|bucket| {
-            let number = format!("{bucket:02}");
-            AssertSqlSafe(
-                template.replace("bucket_00", &format!("bucket_{number}")).replace("'00'", &format!("'{number}'")),
-            )
-        })
-        .collect()
 }

@@ -31,6 +31,9 @@ pub(crate) struct RankingRef {
     pub(crate) ranking_id: i64,
 }
 
+/// A period's kind, its first instant, and the first after it; absent for `all_time`.
+pub(crate) type PeriodBounds = (PeriodKind, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
+
 fn state(name: &str) -> Result<PeriodState> {
     match name {
         "open" => Ok(PeriodState::Open),
@@ -97,5 +100,17 @@ impl Store {
     pub(crate) async fn open_periods(&self, board_id: i32, times: &[DateTime<Utc>]) -> Result<()> {
         sqlx::query!("SELECT centile.open_periods($1, $2)", board_id, times).fetch_one(&self.writers).await?;
         Ok(())
+    }
+
+    /// The database's clock.
+    pub(crate) async fn now(&self) -> Result<DateTime<Utc>> {
+        let now = sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#).fetch_one(&self.writers).await?;
+        Ok(now)
+    }
+
+    /// Kind and bounds of every period of a board that has ever been opened.
+    pub(crate) async fn period_bounds(&self, board_id: i32) -> Result<Vec<PeriodBounds>> {
+        let rows = sqlx::query_file!("sql/queries/period_bounds.sql", board_id).fetch_all(&self.writers).await?;
+        rows.into_iter().map(|row| Ok((kind(&row.kind)?, row.starts_at, row.ends_at))).collect()
     }
 }

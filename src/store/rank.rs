@@ -1,13 +1,11 @@
 //! Reading rankings. Each call is one statement: one snapshot, so that an answer is exact for the version it names.
 
-use std::sync::LazyLock;
-
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
-use sqlx::{AssertSqlSafe, types::Json};
+use sqlx::types::Json;
 
 use super::{
-    Store, per_bucket,
+    Store,
     period::{MeantPeriod, RankingRef},
 };
 use crate::{
@@ -100,14 +98,14 @@ pub(crate) struct StoredStanding {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One key looked up in one bucket; see `sql/queries/rank_in_bucket.sql`.
-#[derive(Debug, Clone, sqlx::FromRow)]
+/// One key looked up in its bucket; see `sql/queries/rank.sql`.
+#[derive(Debug, Clone)]
 pub(crate) struct Probe {
     /// 0: the player's own key; 1 and 2: the highest and lowest possible of the same score.
     pub(crate) probe: i32,
     /// The bucket that the key belongs to; absent without an entry.
     pub(crate) bucket: Option<i16>,
-    /// Players above the key in its bucket; absent when the statement looked into another.
+    /// Players above the key in its bucket; absent without an entry.
     pub(crate) above: Option<i64>,
     /// Whether there is such a user at all.
     pub(crate) user_exists: bool,
@@ -130,9 +128,6 @@ pub(crate) struct Probe {
     /// Players of each bucket, when the version is not the one the caller knows them of.
     pub(crate) counts: Option<Vec<i64>>,
 }
-
-static RANK_IN_BUCKET: LazyLock<Vec<AssertSqlSafe<String>>> =
-    LazyLock::new(|| per_bucket(include_str!("../../sql/queries/rank_in_bucket.sql")));
 
 impl Store {
     /// State of a ranking; `None` when it is no longer the one that was meant.
@@ -222,30 +217,29 @@ impl Store {
         }))
     }
 
-    /// A player's standing by a look into one bucket; no rows when the ranking is no longer the one that was meant.
-    #[expect(clippy::too_many_arguments, reason = "the parameters of one statement")]
-    pub(crate) async fn rank_in_bucket(
+    /// A player's standing alone; no rows when the ranking is no longer the one that was meant.
+    pub(crate) async fn rank(
         &self,
-        bucket: u8,
         meant: &MeantPeriod,
         ranking: RankingRef,
         user_id: &str,
         known: Option<&Version>,
         shared: bool,
     ) -> Result<Vec<Probe>> {
-        let statement = RANK_IN_BUCKET.get(usize::from(bucket)).or_else(|| RANK_IN_BUCKET.first());
-        let Some(AssertSqlSafe(statement)) = statement else { return Ok(Vec::new()) };
-        let probes = sqlx::query_as(AssertSqlSafe(statement.as_str()))
-            .bind(ranking.period_id)
-            .bind(ranking.ranking_id)
-            .bind(meant.meant_from)
-            .bind(meant.meant_until)
-            .bind(user_id)
-            .bind(known.map(|version| version.layout))
-            .bind(known.map(|version| version.batches.as_slice()))
-            .bind(shared)
-            .fetch_all(&self.readers)
-            .await?;
+        let probes = sqlx::query_file_as!(
+            Probe,
+            "sql/queries/rank.sql",
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            user_id,
+            known.map(|version| version.layout),
+            known.map(|version| version.batches.as_slice()),
+            shared,
+        )
+        .fetch_all(&self.readers)
+        .await?;
         Ok(probes)
     }
 

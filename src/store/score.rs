@@ -27,8 +27,8 @@ pub(crate) struct Batch {
     pub(crate) ids: Vec<Option<String>>,
     /// Tiebreaks.
     pub(crate) tiebreaks: Vec<Option<i16>>,
-    /// Times of their own, for all events or none.
-    pub(crate) times: Option<Vec<DateTime<Utc>>>,
+    /// For an import: times of their own; an event without one gets the lane's time, as all do that come live.
+    pub(crate) times: Option<Vec<Option<DateTime<Utc>>>>,
 }
 
 /// What the SQL function says of one event.
@@ -95,7 +95,7 @@ impl Store {
                 &batch.reasons as &[Option<String>],
                 &batch.ids as &[Option<String>],
                 &batch.tiebreaks as &[Option<i16>],
-                batch.times.as_deref(),
+                batch.times.as_deref() as Option<&[Option<DateTime<Utc>>]>,
                 keep_ids,
             )
             .fetch_all(&self.writers)

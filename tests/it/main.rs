@@ -1,6 +1,9 @@
 //! The integration tests: one binary, real servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
 
+mod cli_commands;
+mod cli_demo;
 mod cli_migrate;
 mod local_servers;
+mod sql_contract;
 mod support;

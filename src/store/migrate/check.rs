@@ -63,7 +63,9 @@ async fn check(connection: &mut PgConnection, files: &Files) -> Result<()> {
         .await
         .map_err(failed("read centile_store.applied_sql"))?;
     if known != applied || hash != Some(objects::hash_of(files)) {
-        return Err(Error::Conflict("the database has another edition of the schema: run `centile migrate`".to_owned()));
+        return Err(Error::Conflict(
+            "the database has another edition of the schema: run `centile migrate`".to_owned(),
+        ));
     }
     Ok(())
 }

@@ -15,9 +15,11 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{Error, Result};
 
+mod check;
 mod files;
 mod objects;
 
+pub use check::check_url;
 pub use files::Files;
 
 /// Key of the advisory lock: "centile" in ASCII.

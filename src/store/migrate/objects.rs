@@ -125,7 +125,7 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<()> {
 }
 
 /// What the edition of functions and views is known by: SHA-256 over names and texts of all files.
-fn hash_of(files: &Files) -> String {
+pub(super) fn hash_of(files: &Files) -> String {
     let mut hasher = Sha256::new();
     for (path, text) in &files.objects {
         hasher.update(path.as_bytes());

@@ -5,6 +5,8 @@
 #![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
 
 mod database;
+pub mod oracle;
+pub mod random;
 mod serve;
 
 pub use database::{TestDb, own_postgres, own_redis, redis_url};

@@ -317,6 +317,16 @@ impl Oracle {
         1 + number(ahead.count())
     }
 
+    /// The rank that an entry would have now, were its player not there otherwise.
+    pub fn rank_among_others(&self, places: &[Place], entry: &Entry) -> i64 {
+        let others = places.iter().map(|place| place.entry).filter(|other| other.user != entry.user);
+        let ahead = others.filter(|other| match self.rules.ties {
+            Ties::Shared => self.rules.better(other.score) > self.rules.better(entry.score),
+            Ties::First | Ties::Tiebreak => self.key(other) < self.key(entry),
+        });
+        1 + number(ahead.count())
+    }
+
     /// Players in ranges of scores of equal width, worst first, as (first, last, players).
     pub fn histogram(&self, places: &[Place], bars: i128) -> Vec<(i128, i128, i64)> {
         let keys: Vec<i128> = places.iter().map(|place| self.rules.better(place.entry.score)).collect();

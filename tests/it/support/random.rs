@@ -15,7 +15,7 @@ const ZONES: &[&str] = &["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Kir
 pub enum Operation {
     /// Scores that get their time from the database.
     Live(Vec<Event>),
-    /// Scores with times of their own.
+    /// Scores with times of their own, or most of them.
     Import(Vec<Event>),
     Ban(String),
     Unban(String),
@@ -128,7 +128,8 @@ impl Source {
             tiebreak: None,
             reason: self.one_in(4).then(|| "because".to_owned()),
             id: None,
-            at: dated.then(|| self.instant()),
+            // Also in a batch with times an event may leave its time to the database.
+            at: (dated && !self.one_in(10)).then(|| self.instant()),
         };
         if self.rules.ties == Ties::Tiebreak && !self.one_in(4) {
             event.tiebreak = Some(*[-2048, -1, 0, 0, 1, 1, 2047].choose(&mut self.rng).unwrap());
@@ -147,8 +148,8 @@ impl Source {
     /// An event that was sent before, sometimes with other content under the same id.
     fn repetition(&mut self, dated: bool) -> Event {
         let mut event = self.sent.choose(&mut self.rng).unwrap().clone();
-        if event.at.is_some() != dated {
-            event.at = dated.then(|| self.instant());
+        if !dated {
+            event.at = None;
         }
         match self.rng.random_range(0..8) {
             0 => event.points = self.points(),

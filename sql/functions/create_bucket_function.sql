@@ -1,0 +1,32 @@
+-- Makes a function that runs one statement on the bucket table that its first argument, p_bucket, names. It has a branch per
+-- table, found by halving, so that each has a plan of its own, made once per connection: a name put into a statement at run
+-- time would be planned at every call, and the parent table would lock all hundred.
+CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_branches text[] := ARRAY(
+        SELECT format(p_statement, 'centile_store.' || centile_store.bucket_table(n::smallint)) FROM generate_series(0, 99) AS n);
+    v_from     integer[] := ARRAY(SELECT n FROM generate_series(0, 99) AS n);
+    v_count    integer := 100;
+BEGIN
+    -- Two neighbours become one, until one is left.
+    WHILE v_count > 1 LOOP
+        FOR i IN 1..v_count / 2 LOOP
+            v_branches[i] := format(E'IF p_bucket < %s THEN\n%s\nELSE\n%s\nEND IF;',
+                v_from[2 * i], v_branches[2 * i - 1], v_branches[2 * i]);
+            v_from[i] := v_from[2 * i - 1];
+        END LOOP;
+        IF v_count % 2 = 1 THEN
+            v_branches[v_count / 2 + 1] := v_branches[v_count];
+            v_from[v_count / 2 + 1] := v_from[v_count];
+        END IF;
+        v_count := (v_count + 1) / 2;
+    END LOOP;
+    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql STABLE AS %L',
+        p_name, p_arguments, p_returns, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.create_bucket_function(text, text, text, text) IS
+'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';

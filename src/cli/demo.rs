@@ -1,0 +1,135 @@
+//! `centile demo`: everything at once, to look at.
+
+use std::{fs, future::pending, num::NonZero, path::Path, time::Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{
+    log,
+    output::{self, thousands},
+    serve::listen,
+    stop::Stop,
+};
+use crate::{
+    Error, Result,
+    config::{self, Config},
+    demo::{self, Games, LAPS_BOARD, MAIN_BOARD, Servers},
+    local::PostgresOptions,
+};
+
+/// Runs the demo until SIGINT or SIGTERM. However it ends, what it started ends too.
+pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> {
+    let mut stop = Stop::listen()?;
+    let dir = &settings.dir;
+    // First of all: when the port is taken, nothing has to be stopped.
+    let listener = listen(settings.instance.listen)?;
+    fs::create_dir_all(dir)
+        .map_err(|error| Error::invalid("dir", format!("cannot make {}: {error}", dir.display())))?;
+    log::to_file(config, &dir.join("centile.log"))?;
+    output::print(format!("Centile demo, with its data in {}\n", dir.display()))?;
+    let start = async {
+        let begin = Instant::now();
+        let servers = Servers::start(dir, PostgresOptions::durable()).await?;
+        let version = servers.postgres.version();
+        let demo = demo::Demo::start(servers, dir, listener, &settings.instance).await?;
+        let seconds = begin.elapsed().as_secs_f32();
+        line("started", &format!("PostgreSQL {version}, Redis and Centile, in {seconds:.1} s"))?;
+        Ok::<_, Error>(demo)
+    };
+    // What has been started is stopped when it is dropped.
+    let demo = tokio::select! {
+        demo = start => demo?,
+        _ = stop.wait() => return line("stopping", "what has been started"),
+    };
+    let play = play(&demo.url, &demo.key, dir, &demo.servers, settings);
+    let result = tokio::select! {
+        result = play => result,
+        _ = stop.wait() => Ok(()),
+    };
+    output::print("")?;
+    demo.stop().await?;
+    result?;
+    line("stopped", "the next start finds the data again")
+}
+
+/// Plays, and tells what there is to see; without end once all is told.
+async fn play(url: &str, key: &str, dir: &Path, servers: &Servers, settings: &config::Demo) -> Result<()> {
+    let seed = settings.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
+    let mut games = Games::new(url, key, seed)?;
+    match games.players().await? {
+        0 => play_first(&mut games, seed).await?,
+        players => line("found", &format!("{} players on board {MAIN_BOARD}", thousands(players)))?,
+    }
+    introduce(url, key, dir, servers)?;
+    let Some(per_second) = NonZero::new(settings.games_per_second) else {
+        output::print("Ctrl-C stops everything.")?;
+        return pending().await;
+    };
+    output::print(format!("Games go on, {per_second} a second (seed {seed}). Ctrl-C stops everything."))?;
+    // On a terminal one line follows the games; elsewhere it is hidden.
+    let ticker = ProgressBar::new_spinner()
+        .with_style(ProgressStyle::with_template("  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner()));
+    games.play_on(per_second, |game| ticker.set_message(game.to_string())).await;
+    Ok(())
+}
+
+async fn play_first(games: &mut Games, seed: u64) -> Result<()> {
+    let begin = Instant::now();
+    let style = ProgressStyle::with_template("  playing     {bar:30} {pos} of {len} games");
+    let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    let played = games
+        .play_first(|played, total| {
+            bar.set_length(total as u64);
+            bar.set_position(played as u64);
+        })
+        .await;
+    bar.finish_and_clear();
+    let seconds = begin.elapsed().as_secs_f32();
+    line("played", &format!("{} first games over HTTP, in {seconds:.1} s (seed {seed})", thousands(played?)))
+}
+
+/// Tells where everything is, and what is worth trying.
+fn introduce(url: &str, key: &str, dir: &Path, servers: &Servers) -> Result<()> {
+    let file = |name: &str| quoted(&dir.join(name).to_string_lossy());
+    output::print("")?;
+    line("HTTP", url)?;
+    line("to try it", &format!("{url}/docs/"))?;
+    line("server key", key)?;
+    line("boards", &format!("{MAIN_BOARD} (points add up), {LAPS_BOARD} (the best time counts)"))?;
+    line("PostgreSQL", &format!("psql \"$(cat {})\"", file("database-url")))?;
+    line("Redis", &servers.redis_url())?;
+    line("log", &file("centile.log"))?;
+    let scores = format!("{url}/v1/boards/{MAIN_BOARD}/scores");
+    output::print(format!(
+        "
+The top ten:
+  curl -s '{scores}?limit=10'
+A player's rank, with the neighbours:
+  curl -s '{scores}/player-007?around=3'
+A score, with the server key:
+  curl -s '{scores}?ranks=true' -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' -d '{{\"user_id\":\"you\",\"points\":500}}'
+"
+    ))
+}
+
+/// A line of what is told: a word and what it says.
+fn line(word: &str, text: &str) -> Result<()> {
+    output::print(format!("  {word:<12}{text}"))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
+    if path.chars().all(plain) { path.to_owned() } else { format!("'{}'", path.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_where_a_shell_would_split_them() {
+        assert_eq!(quoted(".centile/demo/log"), ".centile/demo/log");
+        assert_eq!(quoted("my data/it's"), r"'my data/it'\''s'");
+    }
+}

@@ -1,0 +1,199 @@
+//! `centile import`: events from a file, with times of their own.
+
+use std::{
+    convert::Infallible,
+    fs::{self, File},
+    io::{self, IsTerminal as _, Read, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{
+    output::{self, fields, thousands},
+    with_settings,
+};
+use crate::{
+    Error, Result,
+    board::{self, BoardSlug},
+    config::{Config, value},
+    import::{self, Counts, Format, Options, Progress, Rejects, Source},
+    service::Settings,
+};
+
+/// How often a line tells how far the import is, where there is no terminal to draw on.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// How often the bar on a terminal is drawn.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+
+/// What to import, and where to.
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// CSV or NDJSON file; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// How the file is written; by the end of its name unless given (.csv, .ndjson, .jsonl)
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Where to write the lines that cannot be taken, with the reason; FILE.rejects.csv unless given
+    #[arg(long, value_name = "FILE")]
+    rejects: Option<PathBuf>,
+    /// Give players who exist already the last name that the file has for them
+    #[arg(long)]
+    update_names: bool,
+    /// Events that are written in one transaction
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=5_000))]
+    batch_size: u16,
+}
+
+/// Imports the file and prints what became of its lines; fails when some of them could not be taken.
+pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
+    let settings = Settings { write_connections: import::WRITE_CONNECTIONS, ..config.for_command()? };
+    with_settings(&settings, async |service| {
+        let board = board::find(service, &import.board).await?;
+        let progress = Arc::new(Progress::default());
+        let (input, length) = open(&import.file)?;
+        let source = Source::open(input, import.format()?, &progress)?;
+        let path = import.rejects_path();
+        let rejects = Rejects::new(make_rejects(&import.file, &path)?)?;
+        let options = Options { update_names: import.update_names, batch_size: import.batch_size.into() };
+        let begin = Instant::now();
+        let result = tokio::select! {
+            result = import::run(service, &board, source, options, rejects, &progress) => result,
+            never = show(&progress, length) => match never {},
+        };
+        let counts = progress.counts();
+        tidy_up(&path, &counts);
+        output::print(summary(&counts, begin.elapsed()))?;
+        result.map_err(|error| stopped(error, &counts))?;
+        match counts.rejected {
+            0 => Ok(()),
+            rejected => Err(Error::Conflict(format!(
+                "{} of {} lines could not be taken; their reasons are in {}",
+                thousands(rejected),
+                thousands(counts.lines()),
+                path.display()
+            ))),
+        }
+    })
+    .await
+}
+
+impl Import {
+    fn format(&self) -> Result<Format> {
+        let unknown = || Error::invalid("format", "is needed where the file's name does not end in .csv, .ndjson or .jsonl");
+        self.format.or_else(|| Format::of(&self.file)).ok_or_else(unknown)
+    }
+
+    fn rejects_path(&self) -> PathBuf {
+        self.rejects.clone().unwrap_or_else(|| {
+            let file = if is_stdin(&self.file) { Path::new("stdin") } else { &self.file };
+            let mut name = file.as_os_str().to_owned();
+            name.push(".rejects.csv");
+            name.into()
+        })
+    }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+/// The file, and its length where it has one.
+fn open(path: &Path) -> Result<(Box<dyn Read + Send>, Option<u64>)> {
+    if is_stdin(path) {
+        return Ok((Box::new(io::stdin()), None));
+    }
+    let failed = |error| Error::invalid("file", format!("cannot read {}: {error}", path.display()));
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    Ok((Box::new(file), metadata.is_file().then_some(metadata.len())))
+}
+
+/// The file of rejects, emptied.
+fn make_rejects(file: &Path, path: &Path) -> Result<Box<dyn Write + Send>> {
+    let same = fs::canonicalize(path).is_ok_and(|path| fs::canonicalize(file).is_ok_and(|file| file == path));
+    if same {
+        return Err(Error::invalid("rejects", "is the file to import itself"));
+    }
+    let made = File::create(path).map_err(|error| {
+        Error::invalid("rejects", format!("cannot write {}: {error}; give another file", path.display()))
+    });
+    Ok(Box::new(io::BufWriter::new(made?)))
+}
+
+/// A file of rejects without any is not kept: that it is there says that there were some.
+fn tidy_up(path: &Path, counts: &Counts) {
+    if counts.rejected == 0 && fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        fs::remove_file(path).ok();
+    }
+}
+
+fn summary(counts: &Counts, time: Duration) -> String {
+    let per_second = rate(counts, time);
+    fields(&[
+        ("read", thousands(counts.lines())),
+        ("accepted", thousands(counts.accepted)),
+        ("repeated", thousands(counts.repeated)),
+        ("rejected", thousands(counts.rejected)),
+        ("time", format!("{:.1} s ({per_second} a second)", time.as_secs_f64())),
+    ])
+}
+
+fn rate(counts: &Counts, time: Duration) -> String {
+    thousands(u128::from(counts.lines()) * 1_000 / time.as_millis().max(1))
+}
+
+/// The same error, with what a second run would do.
+fn stopped(error: Error, counts: &Counts) -> Error {
+    let advice = format!(
+        "; {} events are in and stay. Run the import again: lines with an id count once, others would count again",
+        thousands(counts.accepted)
+    );
+    match error {
+        Error::Unavailable { message, retry_after } => Error::Unavailable { message: message + &advice, retry_after },
+        Error::Internal(message) => Error::Internal(message + &advice),
+        Error::Invalid { field, message } => Error::Invalid { field, message: message + &advice },
+        other => other,
+    }
+}
+
+/// Shows how far the import is, on standard error: a bar on a terminal, else a line every few seconds.
+async fn show(progress: &Progress, length: Option<u64>) -> Infallible {
+    let begin = Instant::now();
+    if io::stderr().is_terminal() {
+        let (template, bar) = match length {
+            Some(length) => ("{bar:30} {bytes} of {total_bytes}  {msg}  {eta} left", ProgressBar::new(length)),
+            None => ("{spinner} {bytes}  {msg}", ProgressBar::new_spinner()),
+        };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        let bar = bar.with_style(style);
+        loop {
+            let counts = progress.counts();
+            bar.set_position(counts.bytes);
+            bar.set_message(told(&counts, begin.elapsed()));
+            tokio::time::sleep(DRAW_EVERY).await;
+        }
+    }
+    loop {
+        tokio::time::sleep(LINE_EVERY).await;
+        let counts = progress.counts();
+        let share = length.filter(|&length| length > 0).map(|length| counts.bytes * 100 / length);
+        let share = share.map(|percent| format!(", {percent} % of the file read")).unwrap_or_default();
+        output::note(format!("{}{share}", told(&counts, begin.elapsed())));
+    }
+}
+
+fn told(counts: &Counts, time: Duration) -> String {
+    let rejected = match counts.rejected {
+        0 => String::new(),
+        rejected => format!(", {} rejected", thousands(rejected)),
+    };
+    format!("{} lines, {} a second{rejected}", thousands(counts.lines()), rate(counts, time))
+}

@@ -1,0 +1,160 @@
+//! The demo: private servers, boards, a key, and games that are played through the HTTP API. It prints nothing.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write as _,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    os::unix::fs::OpenOptionsExt as _,
+    path::Path,
+    sync::Arc,
+};
+
+use actix_web::dev::ServerHandle;
+use tokio::task::JoinHandle;
+
+use crate::{
+    Error, Result,
+    board::{self, BoardSlug, FirstLayout, Mode, NewBoard, Order, PeriodKind, Ties},
+    config::Instance,
+    http,
+    key::{self, Role},
+    service::Service,
+    store,
+};
+
+mod games;
+mod players;
+mod servers;
+
+pub use games::{Game, Games};
+pub use servers::Servers;
+
+/// The board whose points add up.
+pub const MAIN_BOARD: &str = "main";
+/// The board that keeps best times.
+pub const LAPS_BOARD: &str = "laps";
+
+/// What the service says of keys in Redis; the demo's Redis is its own.
+const REDIS_PREFIX: &str = "centile";
+
+/// A running demo. [`Demo::stop`] ends it well; dropping it ends its servers too.
+#[derive(Debug)]
+pub struct Demo {
+    /// Where it can be reached, `http://127.0.0.1:8080`.
+    pub url: String,
+    /// The text of a server key.
+    pub key: String,
+    service: Arc<Service>,
+    server: ServerHandle,
+    serving: JoinHandle<std::io::Result<()>>,
+    /// Its PostgreSQL and its Redis. Last, so that they outlive the service where this value is dropped.
+    pub servers: Servers,
+}
+
+impl Demo {
+    /// Migrates the database of `servers`, makes what is missing of boards and key, and serves on `listener`. The key's
+    /// text is kept in `dir`, because the database knows it hashed only; so is the database's address.
+    pub async fn start(servers: Servers, dir: &Path, listener: TcpListener, instance: &Instance) -> Result<Self> {
+        let address = listener.local_addr().map_err(|error| failed("read the address listened on", &error))?;
+        let database_url = servers.database_url();
+        store::migrate::migrate_url(&database_url).await?;
+        keep(&dir.join("database-url"), &database_url)?;
+        let service =
+            Service::connect(&instance.service(database_url, Some(servers.redis_url()), REDIS_PREFIX)).await?;
+        for board in [main_board()?, laps_board()?] {
+            if let Err(Error::NotFound { .. }) = board::find(&service, &board.slug).await {
+                board::create(&service, board).await?;
+            }
+        }
+        let key = ready_key(&service, &dir.join("server-key")).await?;
+        let server = http::serve(Arc::clone(&service), listener, instance.http())?;
+        let handle = server.handle();
+        Ok(Self {
+            url: format!("http://{}", reachable(address)),
+            key,
+            service,
+            server: handle,
+            serving: tokio::spawn(server),
+            servers,
+        })
+    }
+
+    /// Answers what is under way, then stops everything.
+    pub async fn stop(self) -> Result<()> {
+        self.server.stop(true).await;
+        let served = self.serving.await;
+        self.service.shut_down().await;
+        self.servers.stop().await?;
+        match served {
+            Ok(Ok(())) => Ok(()),
+            ended => Err(Error::Internal(format!("the HTTP server failed: {ended:?}"))),
+        }
+    }
+}
+
+fn main_board() -> Result<NewBoard> {
+    Ok(NewBoard {
+        slug: MAIN_BOARD.parse()?,
+        title: Some("Demo board".to_owned()),
+        mode: Mode::Sum,
+        order: Order::Desc,
+        ties: Ties::Shared,
+        periods: vec![PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month],
+        lanes: None,
+        time_zone: "UTC".to_owned(),
+        points_min: 0,
+        points_max: 1_000_000,
+        first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
+    })
+}
+
+fn laps_board() -> Result<NewBoard> {
+    let slug: BoardSlug = LAPS_BOARD.parse()?;
+    Ok(NewBoard {
+        slug,
+        title: Some("Best laps, in milliseconds".to_owned()),
+        mode: Mode::Best,
+        order: Order::Asc,
+        ties: Ties::First,
+        points_min: 1,
+        first_layout: Some(FirstLayout::ExpectedPoints(100_000)),
+        ..main_board()?
+    })
+}
+
+/// The text of the demo's own server key: the one kept in `file` while it works, else a new one.
+async fn ready_key(service: &Service, file: &Path) -> Result<String> {
+    if let Ok(text) = fs::read_to_string(file) {
+        let text = text.trim();
+        match key::authenticate(service, Some(&format!("Bearer {text}"))).await {
+            Ok(_) => return Ok(text.to_owned()),
+            Err(Error::Unauthorized(_) | Error::Invalid { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let (_, text) = key::create(service, "demo", Role::Server, &[], None).await?;
+    keep(file, &text)?;
+    Ok(text)
+}
+
+/// Writes a line that is nobody else's business.
+fn keep(file: &Path, line: &str) -> Result<()> {
+    // A new file, so that an old one's permissions do not stay.
+    fs::remove_file(file).ok();
+    let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    open.and_then(|mut open| writeln!(open, "{line}"))
+        .map_err(|error| failed(&format!("write {}", file.display()), &error))
+}
+
+/// An address that can be connected to: a server that listens on all of them is reached on loopback.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(v4) if v4.ip().is_unspecified() => (Ipv4Addr::LOCALHOST, v4.port()).into(),
+        SocketAddr::V6(v6) if v6.ip().is_unspecified() => (Ipv6Addr::LOCALHOST, v6.port()).into(),
+        other => other,
+    }
+}
+
+fn failed(what: &str, error: &std::io::Error) -> Error {
+    Error::Internal(format!("cannot {what}: {error}"))
+}

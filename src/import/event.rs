@@ -1,0 +1,215 @@
+//! What a line says, checked as far as that is possible without the database.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::text;
+use crate::{
+    Error, Result,
+    board::{Board, Ties},
+    score::refusal,
+    user::{UserId, check_text},
+};
+
+/// 2000-01-01 00:00 UTC in seconds since 1970: no rank key holds an earlier time.
+const EARLIEST_SECONDS: i64 = 946_684_800;
+
+/// A scoring event of a file.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// Whose score.
+    pub(super) user_id: UserId,
+    /// The player's name.
+    pub(super) user_name: Option<String>,
+    /// Points.
+    pub(super) points: i64,
+    /// When; the time at which it is written, if absent.
+    pub(super) occurred_at: Option<DateTime<Utc>>,
+    /// Why.
+    pub(super) reason: Option<String>,
+    /// The file's own id of the event.
+    pub(super) id: Option<String>,
+    /// Breaks ties on `tiebreak` boards.
+    pub(super) tiebreak: Option<i16>,
+}
+
+/// A column of a CSV file, or a member of an NDJSON line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Column {
+    Id,
+    UserId,
+    UserName,
+    Points,
+    OccurredAt,
+    Reason,
+    Tiebreak,
+}
+
+const COLUMNS: [(&str, Column); 7] = [
+    ("id", Column::Id),
+    ("user_id", Column::UserId),
+    ("user_name", Column::UserName),
+    ("points", Column::Points),
+    ("occurred_at", Column::OccurredAt),
+    ("reason", Column::Reason),
+    ("tiebreak", Column::Tiebreak),
+];
+
+/// The columns that the header of a CSV file names, in their order.
+pub(super) fn header(record: &[u8]) -> Result<Vec<Column>> {
+    let names = std::str::from_utf8(record).map_err(|_| bad_header("is not UTF-8"))?;
+    let names = text::fields(names.as_bytes()).unwrap_or_default();
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let name = String::from_utf8_lossy(&name).trim().to_owned();
+        let known = COLUMNS.iter().find(|(known, _)| *known == name);
+        let Some((_, column)) = known else {
+            let all = COLUMNS.map(|(name, _)| name).join(", ");
+            return Err(bad_header(&format!("names the column {:?}; known are {all}", shortened(&name))));
+        };
+        if columns.contains(column) {
+            return Err(bad_header(&format!("names the column {name:?} twice")));
+        }
+        columns.push(*column);
+    }
+    for (name, needed) in COLUMNS.iter().filter(|(_, column)| matches!(column, Column::UserId | Column::Points)) {
+        if !columns.contains(needed) {
+            return Err(bad_header(&format!("lacks the column {name:?}")));
+        }
+    }
+    Ok(columns)
+}
+
+fn bad_header(message: &str) -> Error {
+    Error::invalid("file", format!("its first line, the header, {message}"))
+}
+
+/// The texts of an event, wherever they stood.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fields<'a> {
+    id: Option<Cow<'a, str>>,
+    user_id: Option<Cow<'a, str>>,
+    user_name: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "number")]
+    points: Option<Cow<'a, str>>,
+    occurred_at: Option<Cow<'a, str>>,
+    reason: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "number")]
+    tiebreak: Option<Cow<'a, str>>,
+}
+
+/// A JSON value as it is written, so that 1.5 is refused as 1.5.
+fn number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Cow<'de, str>>, D::Error> {
+    let value = Option::<&RawValue>::deserialize(deserializer)?;
+    Ok(value.map(|value| Cow::Borrowed(value.get())))
+}
+
+/// The event of a CSV record.
+pub(super) fn from_csv(board: &Board, columns: &[Column], record: &[u8]) -> Result<Event> {
+    let record = utf8(record)?;
+    let values = text::fields(record.as_bytes()).unwrap_or_default();
+    if values.len() != columns.len() {
+        return Err(Error::Malformed(format!("has {} fields; the header names {}", values.len(), columns.len())));
+    }
+    let mut fields = Fields::default();
+    for (column, value) in columns.iter().zip(values) {
+        // A field without anything in it is absent.
+        let value = match value {
+            Cow::Borrowed(value) => std::str::from_utf8(value).map(Cow::Borrowed).ok(),
+            Cow::Owned(value) => String::from_utf8(value).map(Cow::Owned).ok(),
+        };
+        let value = value.filter(|value| !value.is_empty());
+        match column {
+            Column::Id => fields.id = value,
+            Column::UserId => fields.user_id = value,
+            Column::UserName => fields.user_name = value,
+            Column::Points => fields.points = value,
+            Column::OccurredAt => fields.occurred_at = value,
+            Column::Reason => fields.reason = value,
+            Column::Tiebreak => fields.tiebreak = value,
+        }
+    }
+    checked(board, fields)
+}
+
+/// The event of an NDJSON line.
+pub(super) fn from_json(board: &Board, line: &[u8]) -> Result<Event> {
+    let line = utf8(line)?;
+    if !line.trim_start().starts_with('{') {
+        return Err(Error::Malformed("must be a JSON object".to_owned()));
+    }
+    let mut reader = serde_json::Deserializer::from_str(line);
+    let fields: Fields = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let (path, error) = (error.path().to_string(), error.into_inner());
+        if path == "." { Error::Malformed(error.to_string()) } else { Error::invalid(path, error.to_string()) }
+    })?;
+    reader.end().map_err(|error| Error::Malformed(error.to_string()))?;
+    checked(board, fields)
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| Error::Malformed(format!("is not UTF-8 from byte {} on", error.valid_up_to() + 1)))
+}
+
+/// Refuses what the board or the database would refuse, so that it leaves no player and no period behind.
+fn checked(board: &Board, fields: Fields) -> Result<Event> {
+    let missing = |field| Error::invalid(field, "is missing");
+    let text = |field, value: Option<Cow<str>>, max_bytes| match value {
+        Some(value) => check_text(field, &value, max_bytes).map(|()| Some(value.into_owned())),
+        None => Ok(None),
+    };
+    let user_id = fields.user_id.ok_or_else(|| missing("user_id"))?.parse()?;
+    let points = whole("points", &fields.points.ok_or_else(|| missing("points"))?)?;
+    if !(board.points_min..=board.points_max).contains(&points) {
+        let bounds = format!("{} to {}", board.points_min, board.points_max);
+        return Err(refusal(board, "points_out_of_bounds", Some(&bounds)));
+    }
+    let tiebreak = fields.tiebreak.map(|value| whole("tiebreak", &value)).transpose()?;
+    if tiebreak.is_some() && board.ties != Ties::Tiebreak {
+        return Err(refusal(board, "tiebreak_not_used", None));
+    }
+    let tiebreak = tiebreak.map(|value| {
+        let small = i16::try_from(value).ok().filter(|value| (-2_048..=2_047).contains(value));
+        small.ok_or_else(|| refusal(board, "tiebreak_out_of_range", None))
+    });
+    Ok(Event {
+        user_id,
+        user_name: text("user_name", fields.user_name, 128)?,
+        points,
+        occurred_at: fields.occurred_at.map(|at| time(board, &at)).transpose()?,
+        reason: text("reason", fields.reason, 256)?,
+        id: text("id", fields.id, 128)?,
+        tiebreak: tiebreak.transpose()?,
+    })
+}
+
+fn whole(field: &str, text: &str) -> Result<i64> {
+    text.parse()
+        .map_err(|_| Error::invalid(field, format!("must be a whole number of 64 bits, not {:?}", shortened(text))))
+}
+
+fn time(board: &Board, text: &str) -> Result<DateTime<Utc>> {
+    let time = DateTime::parse_from_rfc3339(text).map_err(|_| {
+        Error::invalid(
+            "occurred_at",
+            format!("must be a time with its offset, such as 2024-01-15T20:00:00Z, not {:?}", shortened(text)),
+        )
+    })?;
+    if time.timestamp() < EARLIEST_SECONDS {
+        return Err(refusal(board, "time_out_of_range", None));
+    }
+    Ok(time.to_utc())
+}
+
+/// Enough of a text to recognize it.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+        None => Cow::Borrowed(text),
+    }
+}

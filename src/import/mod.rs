@@ -1,0 +1,87 @@
+//! Import: events from a file, with times of their own, while live writes go on.
+//!
+//! A thread reads and checks lines (`source`, `event`). What events need before they can be written is made for some
+//! thousands at a time: players, months of the ledger, periods (`prepare`). A task per lane writes them in file order
+//! (`lane`). What cannot be taken goes to the rejects (`rejects`). The channels between them are bounded, so that a file of
+//! any size takes little memory.
+
+mod event;
+mod lane;
+mod prepare;
+mod progress;
+mod rejects;
+mod source;
+mod text;
+
+pub use progress::{Counts, Progress};
+pub use rejects::Rejects;
+pub use source::{Format, Source};
+
+use std::sync::Arc;
+
+use crate::{Result, board::Board, score::refusal, service::Service};
+use event::Event;
+use lane::Lanes;
+use prepare::Preparation;
+
+/// Connections for writing that an import makes use of: one for each batch under way, one for what batches need first, one
+/// for splitting stripes.
+pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 2;
+
+/// How to import.
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Whether players who exist take the last name that the file has for them; only new ones take a name otherwise.
+    pub update_names: bool,
+    /// Events of one lane that are written in one transaction.
+    pub batch_size: usize,
+}
+
+/// A line of the file that has been read as an event.
+#[derive(Debug)]
+struct Line {
+    /// Its number in the file, from 1; that of its first line where quotes hold line ends.
+    number: u64,
+    /// As it stands in the file.
+    raw: Box<[u8]>,
+    /// What it says.
+    event: Event,
+}
+
+/// Imports all that `source` has. Lines that cannot be taken go to `rejects`; `progress` can be watched meanwhile and has
+/// the final counts afterwards. An error ends the import where it is: what was accepted by then stays, and lines with an id
+/// may be imported again without counting twice.
+pub async fn run(
+    service: &Service,
+    board: &Arc<Board>,
+    source: Source,
+    options: Options,
+    rejects: Rejects,
+    progress: &Arc<Progress>,
+) -> Result<()> {
+    let rejects = Arc::new(rejects);
+    service.store.ensure_ledger_months().await?;
+    let mut preparation = Preparation::new(&service.store, board, options.update_names).await?;
+    let mut lanes = Lanes::start(&service.store, board, options.batch_size, &rejects, progress);
+    let mut chunks = source.read(Arc::clone(board));
+    let result = async {
+        while let Some(chunk) = chunks.recv().await {
+            let chunk = chunk?;
+            for reject in chunk.rejects {
+                rejects.add(reject.number, &reject.raw, &reject.reason, progress)?;
+            }
+            let (lines, future) = preparation.prepare(chunk.lines).await?;
+            let reason = refusal(board, "time_in_future", None);
+            for line in future {
+                rejects.add(line.number, &line.raw, &reason, progress)?;
+            }
+            if !lanes.take(lines).await {
+                break;
+            }
+        }
+        Ok(())
+    };
+    let result = result.await;
+    // A lane that failed says why; that nobody took its events any more is only a consequence.
+    lanes.finish().await.and(result).and(rejects.flush())
+}

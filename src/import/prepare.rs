@@ -1,0 +1,136 @@
+//! What events need before they can be written: players, months of the ledger, periods.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveTime, Utc};
+
+use super::Line;
+use crate::{
+    Error, Result,
+    board::{Board, PeriodKind},
+    store::Store,
+};
+
+/// Times that are handed over in one transaction to have their periods opened: it stops all writers of the board.
+const TIMES_AT_ONCE: usize = 8;
+/// How often the same times are looked at. A UTC date touches few days of any zone, so few times are enough.
+const MOST_ROUNDS: usize = 50;
+
+/// What has been made ready so far.
+pub(super) struct Preparation {
+    store: Store,
+    board: Arc<Board>,
+    update_names: bool,
+    /// First days of the months of the ledger that are known to exist.
+    months: BTreeSet<NaiveDate>,
+    /// Per kind that the board keeps: where the periods that exist begin, and where they end.
+    periods: Vec<(PeriodKind, BTreeMap<DateTime<Utc>, DateTime<Utc>>)>,
+}
+
+impl Preparation {
+    pub(super) async fn new(store: &Store, board: &Arc<Board>, update_names: bool) -> Result<Self> {
+        let mut preparation = Self {
+            store: store.clone(),
+            board: Arc::clone(board),
+            update_names,
+            months: BTreeSet::new(),
+            periods: Vec::new(),
+        };
+        preparation.look_up_periods().await?;
+        Ok(preparation)
+    }
+
+    /// Makes ready for these lines, and gives them back: those that can be written, and those that lie in the future. The
+    /// latter leave nothing behind, no player and no period.
+    pub(super) async fn prepare(&mut self, lines: Vec<Line>) -> Result<(Vec<Line>, Vec<Line>)> {
+        let now = self.store.now().await?;
+        let is_past = |line: &Line| line.event.occurred_at.is_none_or(|at| at <= now);
+        let (lines, future): (Vec<Line>, Vec<Line>) = lines.into_iter().partition(is_past);
+        let times: Vec<DateTime<Utc>> = lines.iter().filter_map(|line| line.event.occurred_at).collect();
+        // In a transaction of their own, before any other lock.
+        self.make_months(&times).await?;
+        self.open_periods(&times).await?;
+        self.make_users(&lines).await?;
+        Ok((lines, future))
+    }
+
+    async fn make_months(&mut self, times: &[DateTime<Utc>]) -> Result<()> {
+        let months: BTreeSet<NaiveDate> = times.iter().filter_map(|at| at.date_naive().with_day(1)).collect();
+        let start = |month: NaiveDate| month.and_time(NaiveTime::MIN).and_utc();
+        let mut new = months.difference(&self.months).copied().collect::<Vec<_>>().into_iter().peekable();
+        while let Some(first) = new.next() {
+            let mut last = first;
+            while let Some(next) = new.next_if(|next| Some(*next) == last.checked_add_months(Months::new(1))) {
+                last = next;
+            }
+            self.store.ensure_ledger_months_between(start(first), start(last)).await?;
+        }
+        self.months.extend(months);
+        Ok(())
+    }
+
+    /// Which period holds a time is for the database to say, so one time of each UTC date has its periods opened, until all
+    /// times lie in periods that exist.
+    async fn open_periods(&mut self, times: &[DateTime<Utc>]) -> Result<()> {
+        for _ in 0..MOST_ROUNDS {
+            let unknown = times.iter().filter(|at| !self.is_known(**at));
+            let by_date: BTreeMap<NaiveDate, DateTime<Utc>> = unknown.map(|at| (at.date_naive(), *at)).collect();
+            if by_date.is_empty() {
+                return Ok(());
+            }
+            let some: Vec<DateTime<Utc>> = by_date.into_values().collect();
+            for few in some.chunks(TIMES_AT_ONCE) {
+                self.store.open_periods(self.board.id, few).await?;
+            }
+            self.look_up_periods().await?;
+        }
+        Err(Error::Internal(format!("board {}: some times stay without a period", self.board.slug)))
+    }
+
+    /// Whether `at` lies in a period of each kind that the board keeps.
+    fn is_known(&self, at: DateTime<Utc>) -> bool {
+        self.periods.iter().all(|(_, periods)| {
+            let last = periods.range(..=at).next_back();
+            last.is_some_and(|(_, ends_at)| at < *ends_at)
+        })
+    }
+
+    async fn look_up_periods(&mut self) -> Result<()> {
+        let mut periods: Vec<_> = self.board.periods.iter().map(|kind| (*kind, BTreeMap::new())).collect();
+        for (kind, starts_at, ends_at) in self.store.period_bounds(self.board.id).await? {
+            if let Some((_, bounds)) = periods.iter_mut().find(|(kept, _)| *kept == kind) {
+                bounds.insert(starts_at.unwrap_or(DateTime::<Utc>::MIN_UTC), ends_at.unwrap_or(DateTime::<Utc>::MAX_UTC));
+            }
+        }
+        self.periods = periods;
+        Ok(())
+    }
+
+    async fn make_users(&self, lines: &[Line]) -> Result<()> {
+        // New players take the first name that these lines have for them.
+        let mut names: HashMap<&str, Option<&str>> = HashMap::new();
+        let mut last_names: HashMap<&str, &str> = HashMap::new();
+        for line in lines {
+            let (id, name) = (line.event.user_id.as_str(), line.event.user_name.as_deref());
+            let first = names.entry(id).or_insert(name);
+            *first = first.or(name);
+            if let Some(name) = name.filter(|_| self.update_names) {
+                last_names.insert(id, name);
+            }
+        }
+        let (ids, names): (Vec<String>, Vec<Option<String>>) =
+            names.into_iter().map(|(id, name)| (id.to_owned(), name.map(str::to_owned))).unzip();
+        if !ids.is_empty() {
+            self.store.ensure_users(&ids, &names).await?;
+        }
+        let (ids, names): (Vec<String>, Vec<Option<String>>) =
+            last_names.into_iter().map(|(id, name)| (id.to_owned(), Some(name.to_owned()))).unzip();
+        if !ids.is_empty() {
+            self.store.rename_users(&ids, &names).await?;
+        }
+        Ok(())
+    }
+}

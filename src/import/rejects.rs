@@ -1,0 +1,45 @@
+//! Lines that could not be taken, with the reason.
+
+use std::{
+    fmt::Display,
+    io::Write,
+    sync::{Mutex, PoisonError},
+};
+
+use super::Progress;
+use crate::{Error, Result};
+
+/// Where the lines go that could not be taken: CSV with the columns `line`, `reason` and `raw`, the line as it stood in the
+/// file (bytes that are not UTF-8 replaced). Nearly in the order of the file.
+pub struct Rejects(Mutex<csv::Writer<Box<dyn Write + Send>>>);
+
+impl Rejects {
+    /// Writes to `output`, beginning with the header.
+    pub fn new(output: Box<dyn Write + Send>) -> Result<Self> {
+        let mut writer = csv::Writer::from_writer(output);
+        writer.write_record(["line", "reason", "raw"]).map_err(|error| failed(&error))?;
+        let rejects = Self(Mutex::new(writer));
+        rejects.flush()?;
+        Ok(rejects)
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&self, number: u64, raw: &[u8], reason: &dyn Display, progress: &Progress) -> Result<()> {
+        let raw = String::from_utf8_lossy(raw);
+        let record = [number.to_string(), reason.to_string(), raw.into_owned()];
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.write_record(record).map_err(|error| failed(&error))?;
+        progress.add_rejected();
+        Ok(())
+    }
+
+    /// Hands on what has been written so far.
+    pub(super) fn flush(&self) -> Result<()> {
+        let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.flush().map_err(|error| failed(&error))
+    }
+}
+
+fn failed(error: &dyn Display) -> Error {
+    Error::invalid("rejects", format!("cannot be written: {error}"))
+}

@@ -1,0 +1,184 @@
+//! The DBA's contract: each object has a comment, each comment's example runs, `sql/README.md` shows what it gives, and the
+//! reader's role reads and does nothing else.
+//!
+//! `UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract` writes the generated parts of `sql/README.md` anew. These lie
+//! between markers: `<!-- objects: a, b -->` (views and functions of `centile`), `<!-- internal -->` (functions of
+//! `centile_store`), `<!-- output -->` (of the SQL block before it), each up to `<!-- end -->`.
+
+mod readme;
+mod session;
+
+use std::{collections::BTreeSet, env, fs};
+
+use centile::Error;
+use sqlx::{AssertSqlSafe, query_scalar, raw_sql};
+
+use self::{
+    readme::README,
+    session::{READER, Session, code_of},
+};
+use crate::support::TestDb;
+
+#[tokio::test]
+async fn every_object_has_a_comment() {
+    let db = TestDb::new().await;
+    let bare: Vec<String> = query_scalar(
+        "WITH ours AS (
+            SELECT oid, nspname FROM pg_namespace WHERE nspname IN ('centile', 'centile_store', 'centile_archive')
+        )
+        SELECT 'schema ' || nspname FROM ours WHERE obj_description(oid, 'pg_namespace') IS NULL
+        UNION ALL
+        SELECT CASE c.relkind WHEN 'v' THEN 'view ' WHEN 'c' THEN 'type ' ELSE 'table ' END || c.oid::regclass
+        FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
+        WHERE c.relkind IN ('r', 'p', 'v', 'm', 'c')
+            AND coalesce(obj_description(c.oid, 'pg_class'), obj_description(c.reltype, 'pg_type')) IS NULL
+        UNION ALL
+        SELECT 'type ' || t.oid::regtype
+        FROM pg_type t JOIN ours ON ours.oid = t.typnamespace
+        WHERE t.typtype IN ('d', 'e', 'r') AND obj_description(t.oid, 'pg_type') IS NULL
+        UNION ALL
+        SELECT 'function ' || p.oid::regprocedure
+        FROM pg_proc p JOIN ours ON ours.oid = p.pronamespace
+        WHERE obj_description(p.oid, 'pg_proc') IS NULL
+        ORDER BY 1",
+    )
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap();
+    assert!(bare.is_empty(), "COMMENT ON is missing: {bare:#?}");
+}
+
+#[tokio::test]
+async fn every_example_runs() {
+    let mut session = Session::new().await;
+    let mut failures = Vec::new();
+    for object in session.objects().await {
+        let Some(example) = &object.example else {
+            failures.push(format!("{}: the comment ends in no Example: …;", object.name));
+            continue;
+        };
+        let own = session.run(None, example).await.map_err(|error| error.to_string());
+        if let Err(error) = &own {
+            failures.push(format!("{}: {error}", object.name));
+        } else if object.reads {
+            let readers = session.run(Some(READER), example).await.map_err(|error| error.to_string());
+            if own != readers {
+                failures.push(format!("{}: {own:?}, but for {READER} {readers:?}", object.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[tokio::test]
+async fn the_readme_shows_what_the_examples_give() {
+    let mut session = Session::new().await;
+    let file = readme::path();
+    let current = readme::render(README, &mut session).await;
+    if env::var_os("UPDATE_SNAPSHOTS").is_some_and(|flag| flag == "1") {
+        fs::write(&file, &current).unwrap();
+    }
+    let checked_in = fs::read_to_string(&file).unwrap();
+    assert!(
+        checked_in == current,
+        "sql/README.md does not show what its examples give now, first at:\n{}\nLook at the difference after \
+         UPDATE_SNAPSHOTS=1 cargo test --test it sql_contract",
+        readme::first_difference(&checked_in, &current)
+    );
+}
+
+#[tokio::test]
+async fn the_reader_writes_nothing() {
+    let mut session = Session::new().await;
+    for object in session.objects().await {
+        let writes = object.schema == "centile" && !object.reads;
+        if let Some(example) = object.example.filter(|_| writes) {
+            let refused = session.run(Some(READER), &example).await.expect_err(&object.name);
+            assert_eq!(code_of(&refused), "42501", "{}: {refused}", object.name);
+        }
+    }
+    let allowed = session
+        .strings(
+            "WITH ours AS (
+                SELECT oid, nspname FROM pg_namespace WHERE nspname IN ('centile', 'centile_store', 'centile_archive')
+            )
+            SELECT 'create in ' || nspname FROM ours WHERE has_schema_privilege('centile_reader', oid, 'CREATE')
+            UNION ALL
+            SELECT 'change ' || c.oid::regclass FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p', 'v', 'm')
+                AND (has_table_privilege('centile_reader', c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+                     OR has_any_column_privilege('centile_reader', c.oid, 'INSERT, UPDATE, REFERENCES'))
+            UNION ALL
+            SELECT 'advance ' || c.oid::regclass FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
+            -- CASE, because AND may ask about tables first, and fail.
+            WHERE CASE c.relkind WHEN 'S' THEN has_sequence_privilege('centile_reader', c.oid, 'USAGE, UPDATE') END
+            UNION ALL
+            SELECT 'call with the rights of its owner ' || p.oid::regprocedure
+            FROM pg_proc p JOIN ours ON ours.oid = p.pronamespace
+            WHERE p.prosecdef AND p.provolatile = 'v' AND has_function_privilege('centile_reader', p.oid, 'EXECUTE')",
+        )
+        .await;
+    assert!(allowed.is_empty(), "{READER} may {allowed:#?}");
+}
+
+#[tokio::test]
+async fn the_reader_reads_all_of_the_contract_but_no_secret() {
+    let mut session = Session::new().await;
+    let denied = session
+        .strings(
+            "SELECT c.oid::regclass::text FROM pg_class c
+            WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v'
+                AND NOT has_table_privilege('centile_reader', c.oid, 'SELECT')
+            UNION ALL
+            SELECT p.oid::regprocedure::text FROM pg_proc p
+            WHERE p.pronamespace = 'centile'::regnamespace AND p.provolatile <> 'v'
+                AND NOT EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee = 'centile_reader'::regrole)",
+        )
+        .await;
+    assert!(denied.is_empty(), "GRANT … TO {READER} is missing: {denied:#?}");
+
+    for object in session.objects().await.iter().filter(|object| object.is_view()) {
+        let all = format!("SELECT * FROM {}", object.name);
+        let rows = session.run(Some(READER), &all).await.expect(&object.name);
+        assert!(!rows.contains("secret"), "{}:\n{rows}", object.name);
+    }
+    for secret in ["secret_sha256", "*", "count(*)"] {
+        let read = format!("SELECT {secret} FROM centile_store.api_keys");
+        let refused = session.run(Some(READER), &read).await.expect_err("the reader reads secrets");
+        assert_eq!(code_of(&refused), "42501", "{refused}");
+    }
+    let other_ways = session
+        .strings(
+            "SELECT c.oid::regclass::text FROM pg_class c
+            WHERE c.oid = 'centile_store.api_keys'::regclass AND has_any_column_privilege('centile_reader', c.oid, 'SELECT')",
+        )
+        .await;
+    assert!(other_ways.is_empty(), "{other_ways:?}");
+}
+
+/// The table of SQLSTATEs in the README, held against what [`Error`] makes of each.
+#[tokio::test]
+async fn the_readme_maps_sqlstates_to_the_right_status() {
+    let mut session = Session::new().await;
+    let mut explained = BTreeSet::new();
+    for row in readme::sqlstates() {
+        for code in &row.codes {
+            let raise = format!(
+                "DO $$ BEGIN RAISE EXCEPTION 'a trial' USING ERRCODE = '{code}', CONSTRAINT = '{}'; END $$",
+                row.constraint
+            );
+            let raised = raw_sql(AssertSqlSafe(raise)).execute(session.connection()).await.expect_err(code);
+            assert_eq!(Error::from(raised).problem().status, row.status, "sql/README.md on {code}");
+            explained.insert(code.clone());
+        }
+    }
+    let used = session
+        .strings(
+            "SELECT DISTINCT m.code[1] FROM pg_proc p CROSS JOIN LATERAL regexp_matches(p.prosrc, 'CB[0-9]{3}', 'g') AS m (code)
+            WHERE p.pronamespace IN ('centile'::regnamespace, 'centile_store'::regnamespace)",
+        )
+        .await;
+    assert!(!used.is_empty());
+    let unexplained: Vec<&String> = used.iter().filter(|code| !explained.contains(*code)).collect();
+    assert!(unexplained.is_empty(), "sql/README.md does not explain {unexplained:?}");
+}

@@ -1,0 +1,164 @@
+//! A database with the README's sample data, in which statements run and leave nothing behind.
+
+use std::fmt::Write as _;
+
+use sqlx::{
+    AssertSqlSafe, Column as _, Connection as _, PgConnection, Row as _, TypeInfo as _, ValueRef as _,
+    error::DatabaseError,
+    postgres::{PgRow, PgValueRef},
+    query_as, query_scalar, raw_sql,
+};
+
+use super::readme;
+use crate::support::{TestDb, centile};
+
+/// The role of whoever only reads.
+pub const READER: &str = "centile_reader";
+
+/// Columns whose values differ from one database to the next, and with the version of PostgreSQL.
+const MASKED: [&str; 2] = ["epoch", "size"];
+
+/// A function or view.
+#[derive(Debug, sqlx::FromRow)]
+pub struct Object {
+    /// `centile` or `centile_store`.
+    pub schema: String,
+    /// With its schema.
+    pub name: String,
+    /// Of a function.
+    pub arguments: Option<String>,
+    /// Of a view.
+    pub columns: Option<String>,
+    /// Its comment without the example.
+    pub sentence: String,
+    /// The statement of its comment's `Example: `.
+    pub example: Option<String>,
+    /// Whether it is a view, or a function that cannot write.
+    pub reads: bool,
+}
+
+impl Object {
+    pub fn is_view(&self) -> bool {
+        self.columns.is_some()
+    }
+}
+
+pub struct Session {
+    connection: PgConnection,
+    /// Sets the sequences, which no rollback sets back, to where the sample data left them.
+    rewind: String,
+    _db: TestDb,
+}
+
+impl Session {
+    /// A new database with the sample data.
+    pub async fn new() -> Self {
+        let db = TestDb::new().await;
+        db.execute(&readme::sample()).await;
+        let mut command = centile();
+        command.args(readme::KEY_COMMAND).env("DATABASE_URL", db.url());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+
+        let mut connection = PgConnection::connect(db.url()).await.unwrap();
+        raw_sql("SET TimeZone = 'UTC'").execute(&mut connection).await.unwrap();
+        let rewind = query_scalar(
+            "SELECT coalesce(string_agg(format('SELECT setval(%L, %s, %L);', format('%I.%I', schemaname, sequencename),
+                 coalesce(last_value, start_value), last_value IS NOT NULL), ' '), '')
+             FROM pg_sequences WHERE schemaname = 'centile_store'",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+        Self { connection, rewind, _db: db }
+    }
+
+    pub fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    /// All functions of both schemas and the views of the contract, by name.
+    pub async fn objects(&mut self) -> Vec<Object> {
+        query_as(
+            "SELECT o.*, split_part(o.comment, ' Example: ', 1) AS sentence, substring(o.comment FROM ' Example: (.*;)$') AS example
+             FROM (
+                 SELECT n.nspname::text AS schema, format('%I.%I', n.nspname, p.proname) AS name,
+                        pg_get_function_arguments(p.oid) AS arguments, NULL AS columns,
+                        coalesce(obj_description(p.oid, 'pg_proc'), '') AS comment, p.provolatile <> 'v' AS reads
+                 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+                 WHERE n.nspname IN ('centile', 'centile_store')
+                 UNION ALL
+                 SELECT 'centile', format('centile.%I', c.relname), NULL,
+                        (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute a
+                         WHERE a.attrelid = c.oid AND a.attnum > 0),
+                        coalesce(obj_description(c.oid, 'pg_class'), ''), true
+                 FROM pg_class c
+                 WHERE c.relnamespace = 'centile'::regnamespace AND c.relkind = 'v') o
+             ORDER BY o.name COLLATE \"C\", o.arguments",
+        )
+        .fetch_all(&mut self.connection)
+        .await
+        .unwrap()
+    }
+
+    /// The strings that a query of one column gives.
+    pub async fn strings(&mut self, query: &'static str) -> Vec<String> {
+        query_scalar(query).fetch_all(&mut self.connection).await.unwrap()
+    }
+
+    /// Runs one statement, as `role` if given, in a transaction that is rolled back; gives what psql would print.
+    pub async fn run(&mut self, role: Option<&str>, statement: &str) -> sqlx::Result<String> {
+        let mut transaction = self.connection.begin().await?;
+        raw_sql(AssertSqlSafe(self.rewind.as_str())).execute(&mut *transaction).await?;
+        if let Some(role) = role {
+            raw_sql(AssertSqlSafe(format!("SET LOCAL ROLE {role}"))).execute(&mut *transaction).await?;
+        }
+        let rows = raw_sql(AssertSqlSafe(statement)).fetch_all(&mut *transaction).await;
+        transaction.rollback().await?;
+        rows.map(|rows| printed(&rows))
+    }
+}
+
+/// The SQLSTATE of an error, empty if it is none of the database's.
+pub fn code_of(error: &sqlx::Error) -> String {
+    error.as_database_error().and_then(DatabaseError::code).unwrap_or_default().into_owned()
+}
+
+/// Rows as psql prints them, without blanks at the ends of lines.
+fn printed(rows: &[PgRow]) -> String {
+    let count = if rows.len() == 1 { "(1 row)".to_owned() } else { format!("({} rows)", rows.len()) };
+    let Some(first) = rows.first() else { return count };
+    let columns = first.columns();
+    let cells: Vec<Vec<String>> =
+        rows.iter().map(|row| columns.iter().map(|column| cell(row, column)).collect()).collect();
+    let widths: Vec<usize> = (0..columns.len())
+        .map(|place| {
+            let longest = cells.iter().map(|row| row[place].chars().count()).max().unwrap_or_default();
+            longest.max(columns[place].name().chars().count())
+        })
+        .collect();
+
+    let headings = columns.iter().zip(&widths).map(|(column, &width)| format!(" {:^width$} ", column.name()));
+    let mut text = headings.collect::<Vec<_>>().join("|").trim_end().to_owned();
+    let rule = widths.iter().map(|width| "-".repeat(width + 2)).collect::<Vec<_>>().join("+");
+    write!(text, "\n{rule}\n").unwrap();
+    for row in &cells {
+        let padded = row.iter().zip(columns).zip(&widths).map(|((cell, column), &width)| {
+            let is_number = ["INT2", "INT4", "INT8", "FLOAT8", "NUMERIC"].contains(&column.type_info().name());
+            if is_number { format!(" {cell:>width$} ") } else { format!(" {cell:<width$} ") }
+        });
+        text.push_str(padded.collect::<Vec<_>>().join("|").trim_end());
+        text.push('\n');
+    }
+    text + &count
+}
+
+/// A value as text: that is how it comes without a prepared statement.
+fn cell(row: &PgRow, column: &sqlx::postgres::PgColumn) -> String {
+    let value: PgValueRef<'_> = row.try_get_raw(column.ordinal()).unwrap();
+    match value {
+        value if value.is_null() => String::new(),
+        _ if MASKED.contains(&column.name()) => "…".to_owned(),
+        value => value.as_str().unwrap().to_owned(),
+    }
+}

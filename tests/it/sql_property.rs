@@ -1,0 +1,178 @@
+//! Random boards and operations, straight at the SQL functions, against the oracle: every answer, rank, page and list.
+//!
+//! Each case runs on two boards with the same rules, one with one writer lane and one with four. A failure names its seed:
+//! `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many cases make a longer run.
+
+mod board;
+mod compare;
+mod layout;
+mod stored;
+
+use std::{collections::BTreeMap, env, thread, time::Instant};
+
+use sqlx::{Connection as _, PgConnection};
+
+use self::board::Board;
+use crate::support::{
+    TestDb,
+    oracle::{Event, Oracle},
+    random::{KINDS, Operation, Source, now},
+};
+
+/// Operations of a case; the standings are compared after every few of them.
+const OPERATIONS: u32 = 24;
+
+/// A user as the tests know it from outside.
+#[derive(Debug, Clone)]
+struct Player {
+    internal_id: i64,
+    name: String,
+    /// Whether every board is to refuse the player's scores.
+    marked: bool,
+}
+
+/// All users, by the caller's id.
+type Players = BTreeMap<String, Player>;
+
+/// A number from the environment.
+fn setting(name: &str) -> Option<u64> {
+    env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")))
+}
+
+/// Says which seed a failure came from.
+struct Reproducible(u64);
+
+impl Drop for Reproducible {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("--- again with CENTILE_TEST_SEED={} CENTILE_TEST_CASES=1", self.0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_happens_rankings_equal_the_oracle() {
+    let first = setting("CENTILE_TEST_SEED").unwrap_or_else(|| u64::from(rand::random::<u32>()));
+    let cases = setting("CENTILE_TEST_CASES").unwrap_or(KINDS);
+    let db = TestDb::new().await;
+    let started = Instant::now();
+    for seed in first..first + cases {
+        let _named = Reproducible(seed);
+        run(&db, seed).await;
+    }
+    eprintln!("{cases} cases from CENTILE_TEST_SEED={first} in {:.1} s", started.elapsed().as_secs_f64());
+}
+
+/// Of what does not count nothing may be seen, not even that a sum stays within bounds with it.
+#[tokio::test]
+async fn an_event_before_a_reset_neither_makes_nor_hides_an_overflow() {
+    let db = TestDb::new().await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    let mut source = Source::new(0);
+    (source.rules.points_min, source.rules.points_max) = (-i64::MAX, i64::MAX);
+    let players = make_players(&mut connection, &source.users).await;
+    let mut board = Board::create(&mut connection, &source, &players, "sums", 1).await;
+    let user = source.users[0].clone();
+    let score = |points, at| Event { user: user.clone(), points, tiebreak: None, reason: None, id: None, at };
+    let earlier = Some(now());
+    let reset_at = board.reset(&mut connection, &user, players[&user].internal_id).await;
+    for (dated, events) in [
+        (false, vec![score(i64::MAX - 1, None)]),
+        (true, vec![score(-5, earlier), score(5, Some(reset_at))]),
+        (true, vec![score(i64::MAX, earlier), score(1, Some(reset_at)), score(1, None)]),
+        (true, vec![score(-i64::MAX, earlier), score(i64::MAX, earlier), score(-1, Some(reset_at))]),
+    ] {
+        source.sent.extend(events.clone());
+        board.record(&mut connection, &mut source, &players, &events, dated).await;
+        compare::everything(&mut connection, &mut board, &players, &mut source).await;
+    }
+}
+
+async fn run(db: &TestDb, seed: u64) {
+    // Plans that are reused, and plans made for other tables: a connection per case, not per statement.
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    let mut source = Source::new(seed);
+    let mut players = make_players(&mut connection, &source.users).await;
+    let mut boards = Vec::new();
+    for lanes in [1, 4] {
+        boards.push(Board::create(&mut connection, &source, &players, &format!("b{seed}-{lanes}"), lanes).await);
+    }
+    let mut until_compared = 0;
+    for _ in 0..OPERATIONS {
+        let operation = source.operation();
+        perform(&mut connection, &mut source, &mut players, &mut boards, &operation).await;
+        if until_compared == 0 {
+            until_compared = rand::RngExt::random_range(&mut source.rng, 2..8);
+            for board in &mut boards {
+                compare::some(&mut connection, board, &players, &mut source).await;
+            }
+        }
+        until_compared -= 1;
+    }
+    for board in &mut boards {
+        compare::everything(&mut connection, board, &players, &mut source).await;
+    }
+    connection.close().await.unwrap();
+}
+
+async fn make_players(connection: &mut PgConnection, users: &[String]) -> Players {
+    sqlx::query("SELECT centile.ensure_users($1), centile.ensure_ledger_months()")
+        .bind(users)
+        .execute(&mut *connection)
+        .await
+        .unwrap();
+    let rows: Vec<(String, i64, String)> =
+        sqlx::query_as("SELECT user_id, internal_id, user_name FROM centile.users WHERE user_id = ANY ($1)")
+            .bind(users)
+            .fetch_all(connection)
+            .await
+            .unwrap();
+    let player = |(user, internal_id, name)| (user, Player { internal_id, name, marked: false });
+    rows.into_iter().map(player).collect()
+}
+
+/// Does something on all boards, and compares what they answer with what the oracles say.
+async fn perform(
+    connection: &mut PgConnection,
+    source: &mut Source,
+    players: &mut Players,
+    boards: &mut [Board],
+    operation: &Operation,
+) {
+    // In a ban the mark on the user comes first, in an unban last.
+    if let Operation::Ban(user) = operation {
+        mark(connection, players, user, true).await;
+    }
+    for board in boards.iter_mut() {
+        match operation {
+            Operation::Live(events) => board.record(connection, source, players, events, false).await,
+            Operation::Import(events) => board.record(connection, source, players, events, true).await,
+            Operation::Ban(user) => board.ban(connection, user, players[user].internal_id, true).await,
+            Operation::Unban(user) => board.ban(connection, user, players[user].internal_id, false).await,
+            Operation::Void(sent) => board.void(connection, *sent).await,
+            Operation::Reset(user) => {
+                let at = board.reset(connection, user, players[user].internal_id).await;
+                source.instants.push(at);
+            }
+            Operation::Split(target) => board.split(connection, *target).await,
+            Operation::Rename(..) => {}
+        }
+    }
+    match operation {
+        Operation::Unban(user) => mark(connection, players, user, false).await,
+        Operation::Rename(user, name) => {
+            let statement = "SELECT centile.rename_users(ARRAY[$1], ARRAY[$2])";
+            let renamed: i32 = sqlx::query_scalar(statement).bind(user).bind(name).fetch_one(connection).await.unwrap();
+            let player = players.get_mut(user).unwrap();
+            assert_eq!(renamed == 1, player.name != *name, "renames to {name}");
+            player.name.clone_from(name);
+        }
+        _ => {}
+    }
+}
+
+async fn mark(connection: &mut PgConnection, players: &mut Players, user: &str, banned: bool) {
+    let statement = "SELECT centile.mark_banned($1, $2)";
+    sqlx::query(statement).bind(user).bind(banned).execute(connection).await.unwrap();
+    players.get_mut(user).unwrap().marked = banned;
+}

@@ -1,0 +1,389 @@
+//! A board in the database beside its oracle: operations go to both, and their answers are compared.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use rand::seq::SliceRandom as _;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+
+use super::{Oracle, Players};
+use crate::support::{
+    oracle::{Act, Entry, Event, Mode, Row, Slice, Ties, Verdict, lane_of},
+    random::{Source, now},
+};
+
+/// An open period, as the database names it.
+#[derive(Debug, Clone)]
+pub struct Period {
+    pub id: i64,
+    pub ranking_id: i64,
+    /// `all_time`, `week:2024-01-15`.
+    pub selector: String,
+    pub slice: Slice,
+}
+
+/// The state of all periods, by id, after some batch of each lane.
+#[derive(Debug)]
+pub struct Moment {
+    pub batches: Vec<i64>,
+    pub entries: HashMap<i64, Vec<Entry>>,
+}
+
+/// A board in both worlds.
+#[derive(Debug)]
+pub struct Board {
+    pub id: i32,
+    pub slug: String,
+    pub lanes: i16,
+    pub oracle: Oracle,
+    /// Batches of each lane.
+    pub batches: Vec<i64>,
+    pub periods: Vec<Period>,
+    pub moments: Vec<Moment>,
+    /// Lane of each player, by internal id.
+    pub player_lanes: HashMap<i64, i16>,
+    /// Lane and batch of each row of the ledger.
+    pub numbers: HashMap<i64, (i16, i64)>,
+    /// What was answered to each score, by its id in the ledger.
+    answers: HashMap<i64, Value>,
+    /// Ids in the ledger of events by their number in [`Source::sent`].
+    ids: HashMap<usize, i64>,
+}
+
+/// How `record_scores` answers an event.
+type Answer = (i32, String, bool, Option<Value>, i64);
+
+impl Board {
+    /// Makes a board with the rules of `source`.
+    pub async fn create(
+        connection: &mut PgConnection,
+        source: &Source,
+        players: &Players,
+        slug: &str,
+        lanes: i16,
+    ) -> Self {
+        let player_lanes = players.iter().map(|(user, player)| (player.internal_id, lane_of(user, lanes))).collect();
+        let rules = source.rules;
+        let id = sqlx::query_scalar(
+            "SELECT centile.create_board($1, NULL, $2, $3, $4, p_lanes => $5, p_time_zone => $6,
+                                         p_points_min => $7, p_points_max => $8, p_layout_bounds => $9)",
+        )
+        .bind(slug)
+        .bind(match rules.mode {
+            Mode::Sum => "sum",
+            Mode::Best => "best",
+            Mode::Latest => "latest",
+        })
+        .bind(if rules.ascending { "asc" } else { "desc" })
+        .bind(match rules.ties {
+            Ties::Shared => "shared",
+            Ties::First => "first",
+            Ties::Tiebreak => "tiebreak",
+        })
+        .bind(lanes)
+        .bind(source.time_zone)
+        .bind(rules.points_min)
+        .bind(rules.points_max)
+        .bind(&source.layout_bounds)
+        .fetch_one(connection)
+        .await
+        .unwrap();
+        Self {
+            id,
+            slug: slug.to_owned(),
+            lanes,
+            oracle: Oracle::new(rules),
+            batches: (0..lanes).map(|_| 0).collect(),
+            periods: Vec::new(),
+            moments: Vec::new(),
+            player_lanes,
+            numbers: HashMap::new(),
+            answers: HashMap::new(),
+            ids: HashMap::new(),
+        }
+    }
+
+    /// Sends the latest events of `source`, in one batch per lane; `dated` when they may have times of their own.
+    pub async fn record(
+        &mut self,
+        connection: &mut PgConnection,
+        source: &mut Source,
+        players: &Players,
+        events: &[Event],
+        dated: bool,
+    ) {
+        let numbered: Vec<(usize, &Event)> = (source.sent.len() - events.len()..).zip(events).collect();
+        let mut lanes: Vec<i16> = (0..self.lanes).collect();
+        lanes.shuffle(&mut source.rng);
+        for lane in lanes {
+            let of_lane = numbered.iter().filter(|(_, event)| lane_of(&event.user, self.lanes) == lane);
+            let of_lane: Vec<(usize, &Event)> = of_lane.copied().collect();
+            if !of_lane.is_empty() {
+                self.record_batch(connection, source, players, (lane, dated), &of_lane).await;
+            }
+        }
+    }
+
+    async fn record_batch(
+        &mut self,
+        connection: &mut PgConnection,
+        source: &mut Source,
+        players: &Players,
+        (lane, dated): (i16, bool),
+        events: &[(usize, &Event)],
+    ) {
+        let before = now();
+        let plain: Vec<&Event> = events.iter().map(|(_, event)| *event).collect();
+        let open_first = dated && source.one_in(5);
+        let answers = self.send(connection, (lane, dated), &plain, open_first).await;
+        self.find_periods(connection).await;
+        assert_eq!(answers.len(), events.len(), "one answer for each event");
+        let slices = self.slices();
+        let last = self.last_at(lane);
+        let mut took_any = false;
+        for (place, ((number, event), answer)) in (1..).zip(events.iter().zip(&answers)) {
+            let user = players.get(&event.user);
+            let (event_place, outcome, repeated, result, batch) = answer;
+            let given = result.as_ref().filter(|_| !repeated).map(|result| time_of(&result["occurred_at"]));
+            let at = event.at.or(given).unwrap_or(before);
+            let internal_id = user.map(|player| player.internal_id);
+            let verdict = self.oracle.judge(event, internal_id, user.is_some_and(|player| player.marked), at, &slices);
+            assert_eq!(*event_place, place);
+            let expected = match verdict {
+                Verdict::Accepted | Verdict::Repeated(_) => "accepted",
+                Verdict::Refused(reason) => reason,
+            };
+            assert_eq!(outcome, expected, "{event:?} on {}", self.slug);
+            match verdict {
+                Verdict::Accepted => {
+                    let user = internal_id.unwrap();
+                    let was: Vec<Option<Entry>> = slices.iter().map(|slice| self.oracle.entry(user, *slice)).collect();
+                    let result = result.as_ref().unwrap();
+                    let id = result["transaction_id"].as_i64().unwrap();
+                    assert!(!repeated && !self.numbers.contains_key(&id), "{result}");
+                    let act = Act::Score { points: event.points, tiebreak: event.tiebreak };
+                    self.oracle.take(event, verdict, Some(Row { id, user, act, at }));
+                    let periods = if dated { json!({}) } else { self.answer(user, at, &was) };
+                    assert_eq!(given, Some(at));
+                    let in_call = last <= Some(at) && (before <= at && at <= now() || Some(at) == last);
+                    assert!(event.at.is_some() || in_call, "{at} is the time of the call, {last:?} the lane's last");
+                    assert_eq!(result["periods"], periods, "{event:?} on {}", self.slug);
+                    self.note(id, lane, *batch);
+                    self.answers.insert(id, result.clone());
+                    self.ids.insert(*number, id);
+                    source.instants.push(at);
+                    took_any = true;
+                }
+                Verdict::Repeated(id) => {
+                    assert_eq!((*repeated, result.as_ref()), (true, self.answers.get(&id)), "{event:?}");
+                    self.oracle.take(event, verdict, None);
+                }
+                Verdict::Refused(_) => {
+                    assert_eq!(*result, None, "{outcome}: {event:?}");
+                    self.oracle.take(event, verdict, None);
+                }
+            }
+        }
+        self.oracle.end_batch();
+        let batch = &mut self.batches[usize::from(lane.unsigned_abs())];
+        *batch += i64::from(took_any);
+        assert!(answers.iter().all(|answer| answer.4 == *batch), "all hold as of batch {batch}: {answers:?}");
+    }
+
+    /// Calls `record_scores`; opens periods, as the service does, when that is what it asks for.
+    async fn send(
+        &self,
+        connection: &mut PgConnection,
+        (lane, dated): (i16, bool),
+        events: &[&Event],
+        open_first: bool,
+    ) -> Vec<Answer> {
+        let times: Option<Vec<Option<DateTime<Utc>>>> = dated.then(|| events.iter().map(|event| event.at).collect());
+        let past = |at: &DateTime<Utc>| *at <= now() && at.timestamp() > 1_500_000_000;
+        let good: Vec<DateTime<Utc>> = events.iter().filter_map(|event| event.at).filter(past).collect();
+        for at in &good {
+            let statement = "SELECT centile.ensure_ledger_months($1, $1)";
+            sqlx::query(statement).bind(at).execute(&mut *connection).await.unwrap();
+        }
+        for attempt in 0..4 {
+            if open_first || dated && attempt > 0 {
+                let statement = "SELECT centile.open_periods($1, $2)";
+                sqlx::query(statement).bind(self.id).bind(&good).execute(&mut *connection).await.unwrap();
+            }
+            let answers = sqlx::query_as(
+                "SELECT event, outcome, repeated, result, batch
+                 FROM centile_store.record_scores($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(self.id)
+            .bind(lane)
+            .bind(events.iter().map(|event| event.user.clone()).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.points).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.reason.clone()).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.id.clone()).collect::<Vec<_>>())
+            .bind(events.iter().map(|event| event.tiebreak).collect::<Vec<_>>())
+            .bind(&times)
+            .fetch_all(&mut *connection)
+            .await;
+            match answers {
+                Ok(answers) => return answers,
+                Err(error) if code(&error) == "CB001" => {}
+                Err(error) => panic!("{error}: {events:?}"),
+            }
+        }
+        panic!("CB001 again and again: {events:?}");
+    }
+
+    /// What is said of each period in the answer to a live event, with the entries before it.
+    fn answer(&self, user: i64, at: DateTime<Utc>, was: &[Option<Entry>]) -> Value {
+        let mut periods = serde_json::Map::new();
+        for (period, was) in self.periods.iter().zip(was).filter(|(period, _)| period.slice.holds(at)) {
+            let entry = self.oracle.entry(user, period.slice).unwrap();
+            let was = was.map(|was| (self.rank_key(was.score), was.tie_key()));
+            let said = json!({"ranking_id": period.ranking_id, "user": user, "score": entry.score, "was": was});
+            periods.insert(period.selector.clone(), said);
+        }
+        periods.into()
+    }
+
+    /// A score as the database orders it.
+    pub fn rank_key(&self, score: i64) -> i64 {
+        i64::try_from(self.oracle.rules.better(score)).expect("a score within bounds")
+    }
+
+    /// The time of a lane's last row in the ledger.
+    fn last_at(&self, lane: i16) -> Option<DateTime<Utc>> {
+        self.oracle.rows.iter().filter(|row| self.numbers[&row.id].0 == lane).map(|row| row.at).max()
+    }
+
+    /// Checks and keeps the lane and batch of a row of the ledger.
+    fn note(&mut self, id: i64, lane: i16, batch: i64) {
+        let number = self.batches[usize::from(lane.unsigned_abs())] + 1;
+        assert_eq!(batch, number, "batch of lane {lane} of {}", self.slug);
+        self.numbers.insert(id, (lane, number));
+    }
+
+    /// Bans or unbans a player on this board.
+    pub async fn ban(&mut self, connection: &mut PgConnection, user: &str, internal_id: i64, banned: bool) {
+        let statement = "SELECT centile.ban_user($1, $2, $3, 'because')";
+        let changed: Result<bool, _> =
+            sqlx::query_scalar(statement).bind(&self.slug).bind(user).bind(banned).fetch_one(&mut *connection).await;
+        let expected =
+            self.oracle.is_banned(internal_id) != banned && self.oracle.rows.iter().any(|row| row.user == internal_id);
+        if expected && !banned && self.oracle.out_of_range(internal_id, None, &self.slices()) {
+            assert_eq!(code(&changed.unwrap_err()), OUT_OF_RANGE);
+            return;
+        }
+        assert_eq!(changed.unwrap(), expected, "ban {banned} of {user} on {}", self.slug);
+        if expected {
+            self.take_act(connection, if banned { Act::Ban } else { Act::Unban }, internal_id).await;
+        }
+    }
+
+    /// Undoes the score that came from this event, if it was accepted.
+    pub async fn void(&mut self, connection: &mut PgConnection, number: usize) {
+        let Some(&id) = self.ids.get(&number) else { return };
+        let target = *self.oracle.rows.iter().find(|row| row.id == id).unwrap();
+        let statement = "SELECT centile.void_score($1, $2)";
+        let changed: Result<bool, _> =
+            sqlx::query_scalar(statement).bind(&self.slug).bind(id).fetch_one(&mut *connection).await;
+        let expected = !self.oracle.is_voided(id);
+        let hidden = self.oracle.is_banned(target.user);
+        if expected && !hidden && self.oracle.out_of_range(target.user, Some(id), &self.slices()) {
+            assert_eq!(code(&changed.unwrap_err()), OUT_OF_RANGE);
+            return;
+        }
+        assert_eq!(changed.unwrap(), expected, "void of {id} on {}", self.slug);
+        if expected {
+            self.take_act(connection, Act::Void(id), target.user).await;
+        }
+    }
+
+    /// Resets a player and returns when.
+    pub async fn reset(&mut self, connection: &mut PgConnection, user: &str, internal_id: i64) -> DateTime<Utc> {
+        let statement = "SELECT centile.reset_player($1, $2, 'because')";
+        let id: i64 =
+            sqlx::query_scalar(statement).bind(&self.slug).bind(user).fetch_one(&mut *connection).await.unwrap();
+        let last = self.last_at(lane_of(user, self.lanes));
+        let row = self.take_act(connection, Act::Reset, internal_id).await;
+        assert_eq!(row.id, id);
+        assert!(last.is_none_or(|last| last < row.at), "a reset at {} is later than {last:?}", row.at);
+        row.at
+    }
+
+    /// Reads the act that the ledger ends with.
+    async fn take_act(&mut self, connection: &mut PgConnection, act: Act, user: i64) -> Row {
+        let (id, kind, at, lane, batch): (i64, String, DateTime<Utc>, i16, i64) = sqlx::query_as(
+            "SELECT transaction_id, kind, occurred_at, lane, batch FROM centile.score_history
+             WHERE board = $1 ORDER BY transaction_id DESC LIMIT 1",
+        )
+        .bind(&self.slug)
+        .fetch_one(connection)
+        .await
+        .unwrap();
+        assert_eq!(kind, kind_of(act));
+        self.note(id, lane, batch);
+        self.batches[usize::from(lane.unsigned_abs())] += 1;
+        let row = Row { id, user, act, at };
+        self.oracle.act(row);
+        row
+    }
+
+    /// Refines the layouts of all rankings.
+    pub async fn split(&mut self, connection: &mut PgConnection, target: i32) {
+        self.find_periods(connection).await;
+        for period in &self.periods {
+            let statement = "SELECT centile.split_stripes($1, $2)";
+            sqlx::query(statement).bind(period.ranking_id).bind(target).execute(&mut *connection).await.unwrap();
+        }
+    }
+
+    /// Reads which periods are open.
+    async fn find_periods(&mut self, connection: &mut PgConnection) {
+        type Known = (i64, i64, String, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
+        let rows: Vec<Known> = sqlx::query_as(
+            "SELECT period_id, ranking_id, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END,
+                    nullif(starts_at, '-infinity'), nullif(ends_at, 'infinity')
+             FROM centile.periods WHERE board = $1 ORDER BY period_id",
+        )
+        .bind(&self.slug)
+        .fetch_all(connection)
+        .await
+        .unwrap();
+        let period = |(id, ranking_id, selector, starts_at, ends_at)| Period {
+            id,
+            ranking_id,
+            selector,
+            slice: Slice { starts_at, ends_at },
+        };
+        self.periods = rows.into_iter().map(period).collect();
+    }
+
+    fn slices(&self) -> Vec<Slice> {
+        self.periods.iter().map(|period| period.slice).collect()
+    }
+}
+
+/// What PostgreSQL says when a number leaves the range of its type.
+const OUT_OF_RANGE: &str = "22003";
+
+/// The kind of a row in the ledger.
+pub fn kind_of(act: Act) -> &'static str {
+    match act {
+        Act::Score { .. } => "score",
+        Act::Void(_) => "void",
+        Act::Reset => "reset",
+        Act::Ban => "ban",
+        Act::Unban => "unban",
+    }
+}
+
+fn code(error: &sqlx::Error) -> String {
+    let found = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    found.map(std::borrow::Cow::into_owned).unwrap_or_default()
+}
+
+fn time_of(value: &Value) -> DateTime<Utc> {
+    let text = value.as_str().unwrap_or_else(|| panic!("{value} is a time"));
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
