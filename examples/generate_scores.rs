@@ -69,7 +69,8 @@ fn write(numbers: &Numbers) -> io::Result<()> {
         let luck = rng.random_range(0..10_000_i64);
         let points = luck * luck / 1_000;
         let place = if numbers.shuffled { rng.random_range(0..numbers.events) } else { event };
-        let before = TimeDelta::microseconds(span_micros / i64::from(numbers.events) * i64::from(numbers.events - place));
+        let before =
+            TimeDelta::microseconds(span_micros / i64::from(numbers.events) * i64::from(numbers.events - place));
         let at = (numbers.until - before).to_rfc3339_opts(SecondsFormat::Millis, true);
         let id = if numbers.no_ids { String::new() } else { format!("{}-{event}", numbers.seed) };
         writeln!(out, "{id},p{player},Player {player},{points},{at},")?;

@@ -122,7 +122,9 @@ BEGIN
         v_table := 'score_transactions_' || to_char(v_month, 'YYYY_MM');
         CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
         PERFORM pg_advisory_xact_lock(1128615508, 0);
-        CONTINUE WHEN to_regclass('centile_store.' || v_table) IS NOT NULL;
+        -- Whoever held the lock may have made it. Asked of the table: to_regclass goes on saying what it said before the wait.
+        CONTINUE WHEN EXISTS (SELECT FROM pg_catalog.pg_class c
+                              WHERE c.relnamespace = 'centile_store'::regnamespace AND c.relname = v_table);
         EXECUTE format('CREATE TABLE centile_store.%I (LIKE centile_store.score_transactions INCLUDING ALL EXCLUDING IDENTITY)', v_table);
         EXECUTE format('COMMENT ON TABLE centile_store.%I IS %L', v_table, 'The ledger of ' || to_char(v_month, 'YYYY-MM') || ' (UTC).');
         -- Known to hold already, so that attaching scans nothing.

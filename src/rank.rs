@@ -14,7 +14,7 @@ use crate::{
     service::Service,
     store::{
         period::{MeantPeriod, RankingRef},
-        rank::{Probe, RankingState, StoredKey, StoredRow, Version},
+        rank::{BucketStanding, RankingState, StoredKey, StoredRow, Version},
     },
     user::UserId,
 };
@@ -203,8 +203,10 @@ pub async fn standing(
     user_id: &UserId,
     around: u32,
 ) -> Result<Standing> {
-    if around == 0 {
-        return standing_alone(service, board, selector, user_id).await;
+    if around == 0
+        && let Some(standing) = standing_alone(service, board, selector, user_id).await?
+    {
+        return Ok(standing);
     }
     let around = i32::try_from(around).unwrap_or(i32::MAX);
     let read = |meant: Arc<MeantPeriod>, ranking| async move {
@@ -227,24 +229,26 @@ pub async fn standing(
 }
 
 /// A standing without neighbours by the shortest way: one statement that counts within the player's bucket, and bucket
-/// counts that are known by their version, or that the statement brings along.
+/// counts that are known by their version, or that the statement brings along. `None` when players who share the rank
+/// reach into another stripe: then the statement that looks everywhere has to answer.
 async fn standing_alone(
     service: &Service,
     board: &Board,
     selector: &PeriodSelector,
     user_id: &UserId,
-) -> Result<Standing> {
+) -> Result<Option<Standing>> {
     let is_shared = board.ties == Ties::Shared;
     let read = |meant: Arc<MeantPeriod>, ranking| async move {
         let known = service.counts.known(service, ranking).await?;
         let version = known.as_ref().map(|known| &known.version);
-        let probes = service.store.rank(&meant, ranking, user_id.as_str(), version, is_shared).await?;
-        let Some(own) = probes.iter().find(|probe| probe.probe == 0) else { return Ok(None) };
-        let (Some(score), Some(reached_at)) = (own.score, own.reached_at) else {
-            return Err(no_entry(user_id, selector, own.user_exists));
+        let Some(found) = service.store.rank(&meant, ranking, user_id.as_str(), version).await? else {
+            return Ok(None);
         };
-        let version = Version { epoch: own.epoch.clone(), layout: own.layout, batches: own.batches.clone() };
-        let counts = match (&own.counts, known) {
+        let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
+            return Err(no_entry(user_id, selector, found.user_exists));
+        };
+        let version = Version { epoch: found.epoch.clone(), layout: found.layout, batches: found.batches.clone() };
+        let counts = match (&found.counts, known) {
             (Some(counts), _) => service.counts.learn(service, ranking, version, counts).await,
             (None, Some(known)) if known.version == version => known,
             // Known of an earlier life of the database: once more, without.
@@ -253,25 +257,27 @@ async fn standing_alone(
                 return Ok(None);
             }
         };
-        let above = Above::of(&probes, &counts.counts)
-            .ok_or_else(|| Error::Internal("a rank's probes do not fit its bucket counts".to_owned()))?;
+        if is_shared && found.has_all_equals != Some(true) {
+            return Ok(Some(None));
+        }
+        let above = Above::of(&found, &counts.counts, is_shared)
+            .ok_or_else(|| Error::Internal("a rank's counts do not fit its bucket counts".to_owned()))?;
         let players = counts.players();
-        let player = Row {
-            position: above.own + 1,
-            rank: above.better + 1,
-            user_id: own.external_id.clone().unwrap_or_default(),
-            user_name: own.name.clone().unwrap_or_default(),
-            avatar: own.avatar.clone(),
-            score,
-            reached_at,
-        };
-        Ok(Some(Standing {
+        Ok(Some(Some(Standing {
             header: Header { period: meant.period.clone(), version: counts.version.text(), players },
-            player,
+            player: Row {
+                position: above.own + 1,
+                rank: above.better + 1,
+                user_id: found.external_id.unwrap_or_default(),
+                user_name: found.name.unwrap_or_default(),
+                avatar: found.avatar,
+                score,
+                reached_at,
+            },
             percentile: percentile(players.saturating_sub(above.no_worse), players),
             above: Vec::new(),
             below: Vec::new(),
-        }))
+        })))
     };
     on_ranking(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
 }
@@ -287,19 +293,18 @@ struct Above {
 }
 
 impl Above {
-    /// From the probes of one statement and the bucket counts of the same state.
-    fn of(probes: &[Probe], counts: &[i64]) -> Option<Self> {
-        let above = |wanted: i32| {
-            let probe = probes.iter().find(|probe| probe.probe == wanted)?;
-            let bucket = usize::try_from(probe.bucket?).ok()?;
-            let higher: i64 = counts.get(bucket + 1..)?.iter().sum();
-            u64::try_from(higher + probe.above?).ok()
-        };
-        let own = above(0)?;
-        if probes.len() == 1 {
-            return Some(Self { own, better: own, no_worse: own + 1 });
+    /// From a look into the player's bucket and the bucket counts of the same state.
+    fn of(found: &BucketStanding, counts: &[i64], is_shared: bool) -> Option<Self> {
+        let bucket = usize::try_from(found.bucket?).ok()?;
+        let higher = counts.get(bucket + 1..)?.iter().sum::<i64>() + found.higher_stripes?;
+        let [better, own, no_worse] = found.in_stripe.as_deref()? else { return None };
+        let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
+        let own = above(*own)?;
+        if is_shared {
+            Some(Self { own, better: above(*better)?, no_worse: above(*no_worse)? })
+        } else {
+            Some(Self { own, better: own, no_worse: own + 1 })
         }
-        Some(Self { own, better: above(1)?, no_worse: above(2)? })
     }
 }
 

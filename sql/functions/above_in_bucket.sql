@@ -1,16 +1,19 @@
--- The bucket of a key, and the players above the key in it: whole stripes by their counts, then rows of the key's stripe.
+-- The bucket of a key, and how many of its players have a better rank key, stand above the key, and have its rank key or a
+-- better one: whole stripes by their counts, then rows of the key's stripe. has_all_equals tells whether players with the
+-- same rank key can stand in this stripe only; if not, the first and the last number leave some out.
 CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint)
-RETURNS TABLE (bucket smallint, above bigint)
+RETURNS TABLE (bucket smallint, higher_stripes bigint, in_stripe bigint[], has_all_equals boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT s.bucket,
            (SELECT coalesce(sum(c.players), 0)
             FROM centile_store.stripe_counts x, unnest(x.counts[s.stripe + 1:]) AS c (players)
-            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint
-           + centile_store.count_between(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-                                         s.next_rank_key, s.next_tie_key, s.next_user_key)
+            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint,
+           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+                                         s.next_rank_key, s.next_tie_key, s.next_user_key),
+           s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key
     FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
 $$;
 
 COMMENT ON FUNCTION centile_store.above_in_bucket(bigint, bigint, bigint, bigint) IS
-'The bucket of a key and the players above the key in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';
+'The bucket of a key, and the players above it in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';

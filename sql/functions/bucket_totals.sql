@@ -1,12 +1,16 @@
 -- Players of each of the 100 buckets: the counts of all lanes, added.
+-- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
 CREATE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[]
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 AS $$
-    SELECT array_agg(x.players ORDER BY x.place)
-    FROM (SELECT c.place, sum(c.players)::bigint AS players
-          FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
-          WHERE b.ranking_id = p_ranking_id
-          GROUP BY c.place) x
+BEGIN
+    RETURN (
+        SELECT array_agg(x.players ORDER BY x.place)
+        FROM (SELECT c.place, sum(c.players)::bigint AS players
+              FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
+              WHERE b.ranking_id = p_ranking_id
+              GROUP BY c.place) x);
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.bucket_totals(bigint) IS

@@ -6,29 +6,34 @@ LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_bucket smallint;
-    v_left   bigint;
-    v_stripe integer;
-    v_next   centile_store.stripes;
+    v_buckets bigint[] := centile_store.bucket_totals(p_ranking_id);
+    v_stripes bigint[];
+    v_left    bigint := p_position;
+    v_bucket  smallint := 99;
+    v_stripe  integer;
+    v_next    centile_store.stripes;
 BEGIN
-    -- Players at or below the bottom of each bucket, counted from the top.
-    SELECT t.place - 1, p_position - (t.running - t.players) INTO v_bucket, v_left
-    FROM (SELECT place, players, sum(players) OVER (ORDER BY place DESC) AS running
-          FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS x (players, place)) t
-    WHERE t.running >= p_position
-    ORDER BY t.place DESC LIMIT 1;
-    IF NOT FOUND OR p_position < 1 THEN
+    IF v_buckets IS NULL OR p_position < 1 THEN
         RETURN;
     END IF;
+    WHILE v_left > v_buckets[v_bucket + 1] LOOP
+        v_left := v_left - v_buckets[v_bucket + 1];
+        v_bucket := v_bucket - 1;
+        IF v_bucket < 0 THEN
+            RETURN;
+        END IF;
+    END LOOP;
 
-    SELECT t.place, v_left - (t.running - t.players) INTO v_stripe, v_left
-    FROM (SELECT place, players, sum(players) OVER (ORDER BY place DESC) AS running
-          FROM (SELECT c.place, sum(c.players)::bigint AS players
-                FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
-                WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
-                GROUP BY c.place) x) t
-    WHERE t.running >= v_left
-    ORDER BY t.place DESC LIMIT 1;
+    SELECT array_agg(x.players ORDER BY x.place) INTO v_stripes
+    FROM (SELECT c.place, sum(c.players)::bigint AS players
+          FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
+          WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
+          GROUP BY c.place) x;
+    v_stripe := cardinality(v_stripes);
+    WHILE v_left > v_stripes[v_stripe] LOOP
+        v_left := v_left - v_stripes[v_stripe];
+        v_stripe := v_stripe - 1;
+    END LOOP;
 
     -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high.
     SELECT * INTO v_next FROM centile_store.stripes s

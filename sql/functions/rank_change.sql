@@ -3,7 +3,9 @@ CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint,
     OUT rank bigint, OUT previous_rank bigint)
 LANGUAGE sql STABLE
 AS $$
-    SELECT centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id),
+    -- Whoever has left since, by a void, a reset or a ban, has no rank.
+    SELECT CASE WHEN l.user_id IS NOT NULL THEN
+               centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
                centile_store.rank_of_key(g.id, b.ties = 'shared', p_was_rank_key, p_was_tie_key, -p_user_id)
                -- The player does not stand before the own former self.

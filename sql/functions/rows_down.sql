@@ -1,12 +1,16 @@
 -- A stretch of a ranking with names: p_limit rows from a key (inclusive) whose position is known. On shared boards only the
 -- first group of equals can begin above the stretch; its rank is counted, the others follow from the positions.
+-- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
 CREATE FUNCTION centile_store.rows_down(
     p_ranking_id bigint, p_shared boolean, p_order text,
     p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamptz,
                internal_id bigint, rank_key bigint, tie_key bigint)
-LANGUAGE sql STABLE
+LANGUAGE plpgsql STABLE
 AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH key AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, p_position + k.ordinal - 1 AS position
         FROM centile_store.keys_down(p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit)
@@ -24,7 +28,8 @@ AS $$
     FROM key k
     JOIN centile_store.users u ON u.id = -k.user_key
     LEFT JOIN first f ON f.rank_key = k.rank_key
-    ORDER BY k.position
+    ORDER BY k.position;
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(bigint, boolean, text, bigint, bigint, bigint, bigint, integer) IS

@@ -87,7 +87,8 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
 
 impl Import {
     fn format(&self) -> Result<Format> {
-        let unknown = || Error::invalid("format", "is needed where the file's name does not end in .csv, .ndjson or .jsonl");
+        let unknown =
+            || Error::invalid("format", "is needed where the file's name does not end in .csv, .ndjson or .jsonl");
         self.format.or_else(|| Format::of(&self.file)).ok_or_else(unknown)
     }
 

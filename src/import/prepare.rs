@@ -102,7 +102,8 @@ impl Preparation {
         let mut periods: Vec<_> = self.board.periods.iter().map(|kind| (*kind, BTreeMap::new())).collect();
         for (kind, starts_at, ends_at) in self.store.period_bounds(self.board.id).await? {
             if let Some((_, bounds)) = periods.iter_mut().find(|(kept, _)| *kept == kind) {
-                bounds.insert(starts_at.unwrap_or(DateTime::<Utc>::MIN_UTC), ends_at.unwrap_or(DateTime::<Utc>::MAX_UTC));
+                bounds
+                    .insert(starts_at.unwrap_or(DateTime::<Utc>::MIN_UTC), ends_at.unwrap_or(DateTime::<Utc>::MAX_UTC));
             }
         }
         self.periods = periods;

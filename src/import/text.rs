@@ -41,11 +41,11 @@ impl<R: Read> Lines<R> {
         Self { input: BufReader::with_capacity(1 << 18, input), number: 0, returned: VecDeque::new() }
     }
 
-    /// The next line that is not empty.
+    /// The next line that is not blank.
     pub(super) fn line(&mut self) -> io::Result<Option<Text>> {
         loop {
             match self.any_line()? {
-                Some(text) if text.bytes.is_empty() => {}
+                Some(text) if text.fault.is_none() && text.bytes.trim_ascii().is_empty() => {}
                 other => return Ok(other),
             }
         }
@@ -183,8 +183,8 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_in_any_way_and_empty_ones_are_passed_over() {
-        let found = records(b"\xef\xbb\xbfa,b\r\n\r\n\n1,2\n3,4");
+    fn lines_end_in_any_way_and_blank_ones_are_passed_over() {
+        let found = records(b"\xef\xbb\xbfa,b\r\n\r\n \n1,2\n3,4");
         let wanted = [(1, "a,b", false), (4, "1,2", false), (5, "3,4", false)];
         assert_eq!(found, wanted.map(|(number, text, fault)| (number, text.to_owned(), fault)));
     }
@@ -192,8 +192,7 @@ mod tests {
     #[test]
     fn quotes_hold_line_ends_and_an_unclosed_one_costs_only_its_line() {
         let found = records(b"1,\"a\r\nb\"\"\n\",x\n2,\"never\n3,c\n4,d\n");
-        let wanted =
-            [(1, "1,\"a\nb\"\"\n\",x", false), (4, "2,\"never", true), (5, "3,c", false), (6, "4,d", false)];
+        let wanted = [(1, "1,\"a\nb\"\"\n\",x", false), (4, "2,\"never", true), (5, "3,c", false), (6, "4,d", false)];
         assert_eq!(found, wanted.map(|(number, text, fault)| (number, text.to_owned(), fault)));
     }
 

@@ -98,27 +98,29 @@ pub(crate) struct StoredStanding {
     pub(crate) rows: Vec<Row>,
 }
 
-/// One key looked up in its bucket; see `sql/queries/rank.sql`.
+/// A player looked up in the player's bucket; see `sql/queries/rank.sql`.
 #[derive(Debug, Clone)]
-pub(crate) struct Probe {
-    /// 0: the player's own key; 1 and 2: the highest and lowest possible of the same score.
-    pub(crate) probe: i32,
-    /// The bucket that the key belongs to; absent without an entry.
-    pub(crate) bucket: Option<i16>,
-    /// Players above the key in its bucket; absent without an entry.
-    pub(crate) above: Option<i64>,
+pub(crate) struct BucketStanding {
     /// Whether there is such a user at all.
     pub(crate) user_exists: bool,
-    /// The player's id, name and picture.
+    /// The player's id, if there is such a user.
     pub(crate) external_id: Option<String>,
     /// Name.
     pub(crate) name: Option<String>,
     /// Address of a picture.
     pub(crate) avatar: Option<String>,
-    /// Score, if there is an entry.
+    /// Score, if there is an entry; so it is with all that follows up to the epoch.
     pub(crate) score: Option<i64>,
     /// When it was reached.
     pub(crate) reached_at: Option<DateTime<Utc>>,
+    /// The player's bucket.
+    pub(crate) bucket: Option<i16>,
+    /// Players in higher stripes of the bucket.
+    pub(crate) higher_stripes: Option<i64>,
+    /// Players of the stripe with a better score, above the player, and with the same score or a better one.
+    pub(crate) in_stripe: Option<Vec<i64>>,
+    /// Whether all players with the same score are in this stripe.
+    pub(crate) has_all_equals: Option<bool>,
     /// This life of the database.
     pub(crate) epoch: String,
     /// Layout number.
@@ -217,17 +219,16 @@ impl Store {
         }))
     }
 
-    /// A player's standing alone; no rows when the ranking is no longer the one that was meant.
+    /// A player's standing alone; `None` when the ranking is no longer the one that was meant.
     pub(crate) async fn rank(
         &self,
         meant: &MeantPeriod,
         ranking: RankingRef,
         user_id: &str,
         known: Option<&Version>,
-        shared: bool,
-    ) -> Result<Vec<Probe>> {
-        let probes = sqlx::query_file_as!(
-            Probe,
+    ) -> Result<Option<BucketStanding>> {
+        let found = sqlx::query_file_as!(
+            BucketStanding,
             "sql/queries/rank.sql",
             ranking.period_id,
             ranking.ranking_id,
@@ -236,11 +237,10 @@ impl Store {
             user_id,
             known.map(|version| version.layout),
             known.map(|version| version.batches.as_slice()),
-            shared,
         )
-        .fetch_all(&self.readers)
+        .fetch_optional(&self.readers)
         .await?;
-        Ok(probes)
+        Ok(found)
     }
 
     /// The version of a ranking alone; `None` when it is gone.

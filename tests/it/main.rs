@@ -3,7 +3,9 @@
 
 mod cli_commands;
 mod cli_demo;
+mod cli_import;
 mod cli_migrate;
 mod local_servers;
 mod sql_contract;
+mod real_data;
 mod support;

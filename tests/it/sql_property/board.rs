@@ -321,7 +321,7 @@ impl Board {
         .fetch_one(connection)
         .await
         .unwrap();
-        assert_eq!(kind, kind_of(act));
+        assert_eq!(kind, act.kind());
         self.note(id, lane, batch);
         self.batches[usize::from(lane.unsigned_abs())] += 1;
         let row = Row { id, user, act, at };
@@ -366,17 +366,6 @@ impl Board {
 
 /// What PostgreSQL says when a number leaves the range of its type.
 const OUT_OF_RANGE: &str = "22003";
-
-/// The kind of a row in the ledger.
-pub fn kind_of(act: Act) -> &'static str {
-    match act {
-        Act::Score { .. } => "score",
-        Act::Void(_) => "void",
-        Act::Reset => "reset",
-        Act::Ban => "ban",
-        Act::Unban => "unban",
-    }
-}
 
 fn code(error: &sqlx::Error) -> String {
     let found = error.as_database_error().and_then(sqlx::error::DatabaseError::code);

@@ -260,7 +260,7 @@ impl Comparison<'_> {
         scores.extend([i64::MAX, i64::MIN, self.rng.random_range(-i64::MAX..=i64::MAX)]);
         let held: Vec<i64> = self.places.iter().map(|place| place.entry.score).collect();
         scores.extend(
-            held.sample(self.rng, 5).flat_map(|score| [*score, score.saturating_add(1), score.saturating_sub(1)]),
+            held.sample(self.rng, 2).flat_map(|score| [*score, score.saturating_add(1), score.saturating_sub(1)]),
         );
         let ranks: Vec<i64> = sqlx::query_scalar(
             "SELECT centile.rank_of_score($1, s, $2) FROM unnest($3::bigint[]) WITH ORDINALITY AS x (s, n) ORDER BY n",

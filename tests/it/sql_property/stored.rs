@@ -6,7 +6,7 @@ use sqlx::PgConnection;
 
 use super::{
     Players,
-    board::{Board, Moment, Period, kind_of},
+    board::{Board, Moment, Period},
     compare::same,
 };
 use crate::support::oracle::{Act, Entry};
@@ -113,7 +113,7 @@ pub async fn ledger(connection: &mut PgConnection, board: &Board) {
                 _ => (None, None, None),
             };
             let (lane, batch) = board.numbers[&row.id];
-            (row.id, row.user, kind_of(row.act).to_owned(), points, tiebreak, voids, row.at, lane, batch)
+            (row.id, row.user, row.act.kind().to_owned(), points, tiebreak, voids, row.at, lane, batch)
         })
         .collect();
     same(&found, &expected, &format!("the ledger of {}", board.slug));

@@ -5,11 +5,13 @@
 #![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
 
 mod database;
+mod import;
 pub mod oracle;
 pub mod random;
 mod serve;
 
 pub use database::{TestDb, own_postgres, own_redis, redis_url};
+pub use import::{Files, Imported, import, import_stdin, spawn_import};
 pub use serve::{Serve, spawn_serve};
 
 use std::{

@@ -90,6 +90,19 @@ pub enum Act {
     Unban,
 }
 
+impl Act {
+    /// What the ledger calls it.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Score { .. } => "score",
+            Self::Void(_) => "void",
+            Self::Reset => "reset",
+            Self::Ban => "ban",
+            Self::Unban => "unban",
+        }
+    }
+}
+
 /// A row of the ledger; `user` is the internal id, the last of what decides between equals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {

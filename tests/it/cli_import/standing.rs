@@ -1,0 +1,94 @@
+//! Boards of these tests, and what stands on them.
+
+use serde_json::Value;
+use sqlx::{FromRow, query_as, query_scalar};
+
+use crate::support::{TestDb, centile};
+
+/// A player's standing in one period.
+#[derive(Debug, PartialEq, Eq, FromRow)]
+pub struct Standing {
+    kind: String,
+    label: String,
+    user_id: String,
+    score: i64,
+    rank_key: i64,
+    tie_key: i64,
+}
+
+/// Makes a board with `centile board create`.
+pub fn make_board(db: &TestDb, slug: &str, flags: &[&str]) {
+    let output = centile().args(["board", "create", slug]).args(flags).env("DATABASE_URL", db.url()).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// All standings of a board's periods.
+pub async fn standings(db: &TestDb, board: &str) -> Vec<Standing> {
+    query_as(
+        "SELECT p.kind, p.label, u.external_id AS user_id, l.score, l.rank_key, l.tie_key
+         FROM centile.periods p
+         JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
+         JOIN centile_store.users u ON u.id = l.user_id
+         WHERE p.board = $1
+         ORDER BY p.kind, p.label, u.external_id",
+    )
+    .bind(board)
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+/// Fails unless the players of two boards stand the same in the same periods.
+#[track_caller]
+pub fn same_standings<'a>(db: &'a TestDb, one: &'a str, other: &'a str) -> impl Future<Output = ()> + use<'a> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let (ones, others) = (standings(db, one).await, standings(db, other).await);
+        assert!(!ones.is_empty(), "{caller}: nobody stands on {one}");
+        let differ = ones.iter().zip(&others).find(|(one, other)| one != other);
+        assert!(ones.len() == others.len() && differ.is_none(), "{caller}: {one} and {other}: {differ:?}");
+    }
+}
+
+/// Rows of a board's ledger.
+pub async fn ledger_rows(db: &TestDb, board: &str) -> i64 {
+    query_scalar(
+        "SELECT count(*) FROM centile_store.score_transactions t
+         JOIN centile_store.boards b ON b.id = t.board_id WHERE b.slug = $1",
+    )
+    .bind(board)
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+/// Names of all players, by id.
+pub async fn names(db: &TestDb) -> Value {
+    let names = "SELECT coalesce(jsonb_object_agg(external_id, name), '{}') FROM centile_store.users";
+    query_scalar(names).fetch_one(&db.pool().await).await.unwrap()
+}
+
+/// Fails unless every ranking of a board has the same players in its counts of buckets and of stripes, in its bucket tables
+/// and in `leaderboard`, and unless stripes are of the size they should be.
+pub async fn whole(db: &TestDb, board: &str) {
+    let rankings: Vec<(i64, i64, i64, i64, i64)> = query_as(
+        "SELECT (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),
+                (SELECT count(*) FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p.ranking_id),
+                (SELECT sum(n)::bigint FROM centile_store.bucket_counts c, unnest(c.counts) AS n WHERE c.ranking_id = p.ranking_id),
+                (SELECT sum(n)::bigint FROM centile_store.stripe_counts c, unnest(c.counts) AS n WHERE c.ranking_id = p.ranking_id),
+                (SELECT max(players)::bigint FROM (
+                     SELECT sum(n) AS players
+                     FROM centile_store.stripe_counts c, unnest(c.counts) WITH ORDINALITY AS x (n, stripe)
+                     WHERE c.ranking_id = p.ranking_id GROUP BY c.bucket, stripe) s)
+         FROM centile.periods p WHERE p.board = $1",
+    )
+    .bind(board)
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap();
+    assert!(!rankings.is_empty(), "{board} has no ranking");
+    for (players, rows, in_buckets, in_stripes, largest) in rankings {
+        assert_eq!([rows, in_buckets, in_stripes], [players; 3], "{board}");
+        assert!(largest <= 800, "{board}: a stripe of {largest}");
+    }
+}

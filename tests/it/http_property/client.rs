@@ -1,0 +1,133 @@
+//! Two instances, and calls to either.
+
+use std::{
+    io::Write as _,
+    process::Stdio,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use rand::{RngExt as _, rngs::StdRng};
+use reqwest::Method;
+use serde_json::Value;
+
+use crate::support::{Serve, TestDb, centile, folder, spawn_serve};
+
+/// How much later than a write elsewhere an instance may show it in a top, and what a busy machine adds to that.
+const TOP_LAG: Duration = Duration::from_secs(2);
+
+/// The service, as two processes.
+#[derive(Debug)]
+pub struct Client {
+    instances: [Serve; 2],
+    database_url: String,
+    key: String,
+    /// When the last write was acknowledged, and by which instance; by none when it came from elsewhere.
+    last_write: Mutex<(Instant, Option<usize>)>,
+}
+
+impl Client {
+    /// Starts both, and makes a key that may do everything.
+    pub async fn start(db: &TestDb, redis: &str) -> Self {
+        let output = centile()
+            .args(["key", "create", "--name", "tests", "--role", "admin"])
+            .env("DATABASE_URL", db.url())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        Self {
+            instances: [spawn_serve(db, Some(redis), &[]).await, spawn_serve(db, None, &[]).await],
+            database_url: db.url().to_owned(),
+            key: String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+            last_write: Mutex::new((Instant::now(), None)),
+        }
+    }
+
+    /// Reads from either instance.
+    pub async fn get(&self, path: &str, rng: &mut StdRng) -> (u16, Value) {
+        self.call(Method::GET, path, None, rng.random_range(0..2)).await
+    }
+
+    /// Reads a list of chosen players, whose ids are too many for a URL.
+    pub async fn query(&self, path: &str, body: &Value, rng: &mut StdRng) -> (u16, Value) {
+        self.call(Method::POST, path, Some(body), rng.random_range(0..2)).await
+    }
+
+    /// Reads a top until it is `expected`: at once from the instance that wrote last, after a while from the other.
+    pub async fn top(&self, path: &str, rng: &mut StdRng, expected: impl Fn(&Value) -> bool) -> Value {
+        let instance = rng.random_range(0..2);
+        loop {
+            let (status, answer) = self.call(Method::GET, path, None, instance).await;
+            assert_eq!(status, 200, "{path}: {answer}");
+            let (at, writer) = *self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
+            if expected(&answer) || writer == Some(instance) || at.elapsed() > TOP_LAG {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub async fn post(&self, path: &str, body: &Value, rng: &mut StdRng) -> (u16, Value) {
+        self.write(Method::POST, path, Some(body), rng).await
+    }
+
+    pub async fn put(&self, path: &str, body: &Value, rng: &mut StdRng) -> (u16, Value) {
+        self.write(Method::PUT, path, Some(body), rng).await
+    }
+
+    pub async fn delete(&self, path: &str, rng: &mut StdRng) -> (u16, Value) {
+        self.write(Method::DELETE, path, None, rng).await
+    }
+
+    async fn write(&self, method: Method, path: &str, body: Option<&Value>, rng: &mut StdRng) -> (u16, Value) {
+        let instance = rng.random_range(0..2);
+        let answer = self.call(method, path, body, instance).await;
+        let mut last = self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
+        // The other may not have seen yet what this one wrote before.
+        let seen = last.1 == Some(instance) || last.0.elapsed() > TOP_LAG;
+        *last = (Instant::now(), seen.then_some(instance));
+        drop(last);
+        answer
+    }
+
+    /// Notes a write that none of the instances made.
+    pub fn wrote_elsewhere(&self) {
+        *self.last_write.lock().unwrap_or_else(PoisonError::into_inner) = (Instant::now(), None);
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>, instance: usize) -> (u16, Value) {
+        let serve = &self.instances[instance];
+        let mut request = serve.client.request(method, serve.at(path)).bearer_auth(&self.key);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap();
+        assert!(status < 500, "{path}: {status} {text}");
+        (status, serde_json::from_str(&text).unwrap_or(Value::Null))
+    }
+
+    /// Imports lines of NDJSON by the command, all of which can be taken.
+    pub async fn import(&self, board: &str, lines: String) {
+        let rejects = folder("rejects");
+        let mut command = centile();
+        command.args(["import", "-", "--format", "ndjson", "--board", board, "--rejects"]).arg(rejects);
+        command.env("DATABASE_URL", &self.database_url);
+        let import = move || {
+            let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = piped.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?} of {lines}");
+        };
+        tokio::task::spawn_blocking(import).await.unwrap();
+        self.wrote_elsewhere();
+    }
+}
+
+/// A text as part of a path or as the value of a parameter.
+pub fn escaped(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
