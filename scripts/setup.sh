@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
-# (15 or newer), of a Redis server, and a C compiler. Quick when nothing is missing.
+# (15 or newer), of a Redis server, and a C compiler; with the argument `bench` also wrk. Quick when nothing is missing.
 #
 # Centile starts private servers of its own from these programs. The services that the packages would set up on this
 # machine are neither started nor enabled, and no database cluster is made.
@@ -117,6 +117,7 @@ missing=() packages=()
 if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_OLDEST") packages+=(postgresql); fi
 if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
 if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
+if [ "${1:-}" = bench ] && ! command -v wrk >/dev/null; then missing+=("wrk") packages+=(wrk); fi
 if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
 
 if command -v apt-get >/dev/null; then
