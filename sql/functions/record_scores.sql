@@ -2,7 +2,8 @@
 -- arrived at the same moment; centile.submit_score calls it with one event.
 --
 -- Every event is answered by itself: outcome 'accepted', or a refusal whose reason is in detail. p_times brings times of
--- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. The users exist already.
+-- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. The
+-- users exist already.
 --
 -- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here.
 --

@@ -21,7 +21,9 @@ BEGIN
         ORDER BY s.bucket, s.stripe DESC
     LOOP
         SELECT * INTO v_next FROM centile_store.stripes s
-        WHERE s.ranking_id = p_ranking_id AND s.bucket = v_large.bucket AND s.stripe = v_large.stripe + 1;
+        WHERE s.ranking_id = p_ranking_id
+          AND (s.rank_key, s.tie_key, s.user_key) > (v_large.rank_key, v_large.tie_key, v_large.user_key)
+        ORDER BY s.rank_key, s.tie_key, s.user_key LIMIT 1;
 
         -- The first key of each piece but the lowest, and the players of all pieces.
         EXECUTE format(
@@ -45,11 +47,9 @@ BEGIN
                 USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
         END IF;
 
-        UPDATE centile_store.stripes SET stripe = stripe + v_large.pieces - 1
-        WHERE ranking_id = p_ranking_id AND bucket = v_large.bucket AND stripe > v_large.stripe;
         INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, v_large.bucket, v_large.stripe + b.n, (b.low ->> 0)::bigint, (b.low ->> 1)::bigint, (b.low ->> 2)::bigint
-        FROM jsonb_array_elements(v_cuts.bounds) WITH ORDINALITY AS b (low, n);
+        SELECT p_ranking_id, v_large.bucket, v_large.stripe, (b.low ->> 0)::bigint, (b.low ->> 1)::bigint, (b.low ->> 2)::bigint
+        FROM jsonb_array_elements(v_cuts.bounds) AS b (low);
 
         -- Lane 0 takes what the pieces have; what the other lanes held of the stripe stays with its lowest piece.
         UPDATE centile_store.stripe_counts c
@@ -62,6 +62,13 @@ BEGIN
         v_made := v_made + v_large.pieces - 1;
     END LOOP;
     IF v_made > 0 THEN
+        -- Numbered anew once for all cuts: once for each would cost the square of their number.
+        UPDATE centile_store.stripes s SET stripe = n.stripe
+        FROM (SELECT rank_key, tie_key, user_key,
+                     row_number() OVER (PARTITION BY bucket ORDER BY rank_key, tie_key, user_key) AS stripe
+              FROM centile_store.stripes WHERE ranking_id = p_ranking_id) n
+        WHERE s.ranking_id = p_ranking_id AND s.stripe <> n.stripe
+          AND (s.rank_key, s.tie_key, s.user_key) = (n.rank_key, n.tie_key, n.user_key);
         UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
     END IF;
     RETURN v_made;

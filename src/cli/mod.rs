@@ -53,10 +53,10 @@ enum Command {
     Key(key::Command),
     /// Bring events from a file into a board, with times of their own
     ///
-    /// CSV begins with a header that names the columns id, user_id, user_name, points, occurred_at, reason and tiebreak
-    /// in any order; NDJSON has them as members. Only user_id and points are needed. A line without occurred_at counts
-    /// for the time at which it is written. After an end of any kind the same file can be imported again: lines that
-    /// have an id count once.
+    /// CSV begins with a header that names the columns `id`, `user_id`, `user_name`, `points`, `occurred_at`,
+    /// `reason` and `tiebreak` in any order; NDJSON has them as members. Only `user_id` and `points` are needed.
+    /// A line without `occurred_at` counts for the time at which it is written. However an import ended, the same
+    /// file can be imported again: lines that have an id count once.
     ///
     /// Lines that cannot be taken go to the rejects file with the reason, and the command fails; all others are in.
     #[command(verbatim_doc_comment)]

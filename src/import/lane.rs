@@ -30,7 +30,7 @@ pub(super) struct Lanes {
     board: Arc<Board>,
     batch_size: usize,
     /// Per lane: lines that do not make a batch yet, and the way to its task.
-    lanes: Vec<(Vec<Line>, mpsc::Sender<Vec<Line>>)>,
+    queues: Vec<(Vec<Line>, mpsc::Sender<Vec<Line>>)>,
     tasks: JoinSet<Result<()>>,
     shared: Arc<Shared>,
 }
@@ -74,15 +74,15 @@ impl Lanes {
             tasks.spawn(Arc::clone(&shared).write_lane(lane, batches));
             (Vec::new(), sender)
         };
-        let lanes = (0..board.lanes).map(&mut start).collect();
-        Self { board: Arc::clone(board), batch_size, lanes, tasks, shared }
+        let queues = (0..board.lanes).map(&mut start).collect();
+        Self { board: Arc::clone(board), batch_size, queues, tasks, shared }
     }
 
     /// Takes lines whose players, months and periods exist. `false` when a lane has failed: then [`Self::finish`] says why.
     pub(super) async fn take(&mut self, lines: Vec<Line>) -> bool {
         for line in lines {
             let lane = usize::try_from(lane_of(&line.event.user_id, &self.board)).unwrap_or_default();
-            let Some((waiting, sender)) = self.lanes.get_mut(lane) else { return false };
+            let Some((waiting, sender)) = self.queues.get_mut(lane) else { return false };
             waiting.push(line);
             if waiting.len() >= self.batch_size && sender.send(std::mem::take(waiting)).await.is_err() {
                 return false;
@@ -93,7 +93,7 @@ impl Lanes {
 
     /// Writes what is left, and splits what has grown. The error of a lane that failed.
     pub(super) async fn finish(mut self) -> Result<()> {
-        for (waiting, sender) in self.lanes {
+        for (waiting, sender) in self.queues {
             // Fails when the lane has: it is asked for the reason next.
             sender.send(waiting).await.ok();
         }

@@ -70,12 +70,12 @@ pub async fn run(
             for reject in chunk.rejects {
                 rejects.add(reject.number, &reject.raw, &reject.reason, progress)?;
             }
-            let (lines, future) = preparation.prepare(chunk.lines).await?;
+            let (ready, future) = preparation.prepare(chunk.lines).await?;
             let reason = refusal(board, "time_in_future", None);
             for line in future {
                 rejects.add(line.number, &line.raw, &reason, progress)?;
             }
-            if !lanes.take(lines).await {
+            if !lanes.take(ready).await {
                 break;
             }
         }

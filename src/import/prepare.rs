@@ -19,6 +19,9 @@ const TIMES_AT_ONCE: usize = 8;
 /// How often the same times are looked at. A UTC date touches few days of any zone, so few times are enough.
 const MOST_ROUNDS: usize = 50;
 
+/// Where the periods of a kind that exist begin, and where they end.
+type Bounds = BTreeMap<DateTime<Utc>, DateTime<Utc>>;
+
 /// What has been made ready so far.
 pub(super) struct Preparation {
     store: Store,
@@ -26,8 +29,8 @@ pub(super) struct Preparation {
     update_names: bool,
     /// First days of the months of the ledger that are known to exist.
     months: BTreeSet<NaiveDate>,
-    /// Per kind that the board keeps: where the periods that exist begin, and where they end.
-    periods: Vec<(PeriodKind, BTreeMap<DateTime<Utc>, DateTime<Utc>>)>,
+    /// Per kind that the board keeps.
+    periods: Vec<(PeriodKind, Bounds)>,
 }
 
 impl Preparation {
@@ -99,7 +102,7 @@ impl Preparation {
     }
 
     async fn look_up_periods(&mut self) -> Result<()> {
-        let mut periods: Vec<_> = self.board.periods.iter().map(|kind| (*kind, BTreeMap::new())).collect();
+        let mut periods: Vec<_> = self.board.periods.iter().map(|kind| (*kind, Bounds::new())).collect();
         for (kind, starts_at, ends_at) in self.store.period_bounds(self.board.id).await? {
             if let Some((_, bounds)) = periods.iter_mut().find(|(kept, _)| *kept == kind) {
                 bounds

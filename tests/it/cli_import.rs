@@ -202,7 +202,7 @@ async fn live_writes_go_on_meanwhile() {
         slowest = slowest.max(begin.elapsed());
         live += 1;
     }
-    println!("{live} live events beside an import of 20,000; the slowest took {slowest:?}");
+    eprintln!("{live} live events beside an import of 20,000; the slowest took {slowest:?}");
     assert!(child.wait().unwrap().success() && live > 10, "{live} live events");
     assert!(slowest < Duration::from_secs(5), "a live event took {slowest:?}");
     assert_eq!(ledger_rows(&db, "main").await, 20_000 + live);

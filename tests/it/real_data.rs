@@ -56,7 +56,7 @@ async fn season(name: &str) {
     let folder: PathBuf = [env!("CARGO_MANIFEST_DIR"), "..", "shared", "data"].iter().collect();
     let (file, totals) = (folder.join(format!("{name}.csv")), folder.join(format!("{name}_totals.csv")));
     if !file.exists() {
-        println!("skipped: {name}.csv is not in ../shared/data");
+        eprintln!("skipped: {name}.csv is not in ../shared/data");
         return;
     }
     let events: Vec<Event> = read(&file);
@@ -100,7 +100,7 @@ async fn season(name: &str) {
             }
             compared += found.len();
         }
-        println!("{name}, {lanes} lanes: {compared} ranks of {} periods are right; {}", periods.len(), imported.out);
+        eprintln!("{name}, {lanes} lanes: {compared} ranks of {} periods are right; {}", periods.len(), imported.out);
     }
 }
 

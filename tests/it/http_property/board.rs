@@ -266,7 +266,9 @@ impl Board {
         let found: Vec<(i64, Act)> = rows.iter().map(|row| (row.user, row.act)).collect();
         assert_eq!(found, Vec::from_iter(expected), "new rows in the ledger of {}", self.slug);
         let at = rows.last().map(|row| row.at);
-        rows.into_iter().for_each(|row| self.oracle.act(row));
+        for row in rows {
+            self.oracle.act(row);
+        }
         at
     }
 

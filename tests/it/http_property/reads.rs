@@ -159,6 +159,7 @@ impl Reading<'_> {
         loop {
             let answer = self.read("scores", &parameters).await;
             walked.extend(rows_of(&answer["scores"]));
+            assert!(walked.len() <= self.places.len(), "{}: {walked:?}", self.what("walk without an end"));
             let Some(next) = answer["next"].as_str() else { break };
             parameters = format!("&limit={limit}&cursor={}", escaped(next));
         }

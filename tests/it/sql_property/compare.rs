@@ -39,9 +39,10 @@ pub async fn some(connection: &mut PgConnection, board: &mut Board, players: &Pl
     board.moments.push(Moment { batches: board.batches.clone(), entries });
 }
 
-/// All reads of all periods, states gone by, and the ledger itself.
+/// All reads of more periods, states gone by, and the ledger itself.
 pub async fn everything(connection: &mut PgConnection, board: &mut Board, players: &Players, source: &mut Source) {
-    compare(connection, board, players, source, &board.periods).await;
+    let periods: Vec<Period> = board.periods.sample(&mut source.rng, 8).cloned().collect();
+    compare(connection, board, players, source, &periods).await;
     stored::past(connection, board, &mut source.rng).await;
     stored::ledger(connection, board).await;
 }
@@ -93,6 +94,7 @@ impl Comparison<'_> {
 
     /// Everybody's rank one by one, and those of a chosen list.
     async fn players(&mut self, connection: &mut PgConnection) {
+        type Chosen = (i64, i64, i64, String, String, i64, DateTime<Utc>);
         type Ranked = (String, Option<i64>, Option<i64>, Option<i64>, Option<f64>, Option<i64>, Option<DateTime<Utc>>);
         let users: Vec<String> = self.names.values().map(|(user, _)| (*user).to_owned()).collect();
         let found: Vec<Ranked> = sqlx::query_as(
@@ -125,7 +127,7 @@ impl Comparison<'_> {
             );
         }
         let chosen: Vec<String> = users.into_iter().filter(|_| self.rng.random()).collect();
-        let found: Vec<(i64, i64, i64, String, String, i64, DateTime<Utc>)> = sqlx::query_as(
+        let found: Vec<Chosen> = sqlx::query_as(
             "SELECT r.position, r.rank, r.worse, r.user_id, r.user_name, r.score, r.reached_at
              FROM centile_store.users u CROSS JOIN LATERAL centile_store.player_row($1, u.id) r
              WHERE u.external_id = ANY ($2) ORDER BY r.position",
@@ -171,6 +173,7 @@ impl Comparison<'_> {
             let (page, next) = self.rows_after(connection, cursor, limit).await;
             assert!(page.len() <= limit, "{}", self.what("walk"));
             walked.extend(page);
+            assert!(walked.len() <= self.places.len(), "{}: {walked:?}", self.what("walk without an end"));
             let Some(next) = next else { break };
             cursor = next;
         }

@@ -14,6 +14,9 @@ use crate::support::oracle::{Act, Entry};
 /// An entry: period, user, score, rank key, tie key, time, whether only zeros count.
 type Stored = (i64, i64, i64, i64, i64, DateTime<Utc>, bool);
 
+/// A line of `centile.standings`: period, position, rank, user, name, score, time.
+type Standing = (i64, i64, i64, String, String, i64, DateTime<Utc>);
+
 /// Entries of all periods: as they are kept, as the ledger gives them, as people see them.
 pub async fn check(connection: &mut PgConnection, board: &Board, players: &Players) {
     let mut expected = Vec::new();
@@ -55,7 +58,7 @@ pub async fn check(connection: &mut PgConnection, board: &Board, players: &Playe
         same(&found, expected, &format!("entries_from_ledger of {users:?} on {}", board.slug));
     }
 
-    let found: Vec<(i64, i64, i64, String, String, i64, DateTime<Utc>)> = sqlx::query_as(
+    let found: Vec<Standing> = sqlx::query_as(
         "SELECT p.period_id, s.position, s.rank, s.user_id, s.user_name, s.score, s.reached_at
          FROM centile.standings s JOIN centile.periods p USING (board, kind, label)
          WHERE s.board = $1 ORDER BY p.period_id, s.position",

@@ -4,11 +4,18 @@
 
 #![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
 
+pub mod audit;
 mod database;
+pub mod freshness;
 mod import;
+pub mod load;
 pub mod oracle;
 pub mod random;
+pub mod record;
+pub mod replay;
+pub mod sender;
 mod serve;
+pub mod verdict;
 
 pub use database::{TestDb, own_postgres, own_redis, redis_url};
 pub use import::{Files, Imported, import, import_stdin, spawn_import};

@@ -168,7 +168,7 @@ impl Source {
     /// Makes one thing wrong with an event.
     fn spoil(&mut self, event: &mut Event) {
         match self.rng.random_range(0..5) {
-            0 => event.user = "nobody".to_owned(),
+            0 => "nobody".clone_into(&mut event.user),
             1 => event.points = if self.one_in(2) { i64::MIN } else { self.rules.points_max.saturating_add(1) },
             2 => event.tiebreak = Some(*[-2049, 2048, 5].choose(&mut self.rng).unwrap()),
             3 if event.at.is_some() => event.at = Some(now() + TimeDelta::days(1)),

@@ -1,0 +1,133 @@
+//! `kill -9` of the service and of PostgreSQL under load: nothing acknowledged is lost, nothing is applied twice.
+
+use std::{sync::Arc, time::Duration};
+
+use centile::local::PostgresOptions;
+use reqwest::{Client, StatusCode};
+use sqlx::PgPool;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{
+    Serve, TestDb, audit,
+    load::{key, parsed},
+    own_postgres, redis_url,
+    sender::Sender,
+    spawn_serve,
+};
+
+/// How often the service is killed.
+const KILLS: u32 = 20;
+/// How many callers send at the same time.
+const CALLERS: usize = 4;
+
+const BOARD: &str = "SELECT centile.create_board('arena', p_lanes => 4::smallint, p_layout_bounds => '{0,20,100}')";
+
+/// Notes in the database how the transactions commit that write to the ledger.
+const WATCH_COMMITS: &str = "
+    CREATE TABLE public.seen (synchronous_commit text PRIMARY KEY);
+    CREATE FUNCTION public.see() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF NOT EXISTS (SELECT FROM public.seen WHERE synchronous_commit = current_setting('synchronous_commit')) THEN
+            INSERT INTO public.seen VALUES (current_setting('synchronous_commit')) ON CONFLICT DO NOTHING;
+        END IF;
+        RETURN NULL;
+    END
+    $$;
+    CREATE TRIGGER see AFTER INSERT ON centile_store.score_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.see()";
+
+/// Callers at work on one instance.
+fn send(sender: &Arc<Sender>, url: &str, stop: &CancellationToken) -> JoinSet<()> {
+    let mut callers = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (sender, address, stop) = (Arc::clone(sender), format!("{url}/v1/boards/arena/scores"), stop.clone());
+        callers.spawn(async move { sender.run(&address, &stop).await });
+    }
+    callers
+}
+
+/// Waits until so many more events are acknowledged.
+async fn wait_for_more(sender: &Sender, more: usize) {
+    let wanted = sender.counts().0 + more;
+    let acknowledged = async {
+        while sender.counts().0 < wanted {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), acknowledged).await.expect("events get in");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_service_loses_nothing_and_repeats_nothing() {
+    let db = TestDb::new().await;
+    db.execute(BOARD).await;
+    db.execute(WATCH_COMMITS).await;
+    let redis = redis_url().await;
+    let sender = Arc::new(Sender::new(key(db.url(), "server")));
+    for kill in 0..KILLS {
+        let mut serve = spawn_serve(&db, Some(&redis), &[]).await;
+        let callers = send(&sender, &serve.url, &CancellationToken::new());
+        // In the first moments of an instance, or later.
+        wait_for_more(&sender, [1, 40, 400][kill as usize % 3]).await;
+        serve.kill();
+        // Each goes when nobody answers any more.
+        callers.join_all().await;
+    }
+    let serve = spawn_serve(&db, Some(&redis), &[]).await;
+    sender.finish(&format!("{}/v1/boards/arena/scores", serve.url)).await;
+    let (acknowledged, repeated, unavailable) = sender.counts();
+    eprintln!("{KILLS} kills: {acknowledged} events acknowledged, {repeated} of them more than once");
+    assert_eq!(unavailable, 0);
+    assert!(repeated > 20, "only {repeated} repetitions");
+    let pool = db.pool().await;
+    sender.expect_all_once(&pool).await;
+    let seen: Vec<String> = sqlx::query_scalar("SELECT * FROM public.seen").fetch_all(&pool).await.expect("settings");
+    assert_eq!(seen, ["on"], "synchronous_commit of the transactions that write");
+    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
+    let mut postgres = own_postgres(PostgresOptions { fsync: true, ..PostgresOptions::ephemeral() }).await;
+    let url = postgres.url("postgres");
+    let pool = PgPool::connect(&url).await.expect("a connection");
+    sqlx::raw_sql(BOARD).execute(&pool).await.expect("a board");
+    let database = url.clone();
+    let serve =
+        tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "kill", &[])).await.expect("a service");
+    let sender = Arc::new(Sender::new(key(&url, "server")));
+    let (stop, client) = (CancellationToken::new(), Client::new());
+    let callers = send(&sender, &serve.url, &stop);
+    wait_for_more(&sender, 300).await;
+    let top = || client.get(serve.at("/v1/boards/arena/scores?limit=3")).send();
+    assert_eq!(top().await.expect("an answer").status(), StatusCode::OK);
+
+    postgres.kill_hard().expect("a dead PostgreSQL");
+    // Only those that were sent after the kill tell anything.
+    for path in
+        ["/v1/boards/arena/scores/p1", "/v1/boards/arena/rank?score=1", "/v1/boards/arena/scores?from=2", "/readyz"]
+    {
+        let answer = client.get(serve.at(path)).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        assert!(answer.headers().contains_key("retry-after"), "{path}");
+    }
+    // The list known last may still be served; nothing else is.
+    let last = top().await.expect("an answer");
+    if last.status() != StatusCode::SERVICE_UNAVAILABLE {
+        assert_eq!(last.status(), StatusCode::OK);
+        assert_eq!(parsed(&last.text().await.expect("a body"))["scores"].as_array().map(Vec::len), Some(3));
+    }
+    let known = sender.counts().0;
+    postgres.start_again().expect("PostgreSQL is back");
+
+    wait_for_more(&sender, 300).await;
+    stop.cancel();
+    callers.join_all().await;
+    sender.finish(&serve.at("/v1/boards/arena/scores")).await;
+    let (acknowledged, repeated, unavailable) = sender.counts();
+    eprintln!("PostgreSQL killed after {known} of {acknowledged} events, {repeated} repeated, {unavailable} times 503");
+    assert!(unavailable > 0);
+    let pool = PgPool::connect(&url).await.expect("a connection");
+    sender.expect_all_once(&pool).await;
+    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+}

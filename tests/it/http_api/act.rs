@@ -1,0 +1,108 @@
+//! What an administrator does, and what the ledger keeps of it.
+
+use std::collections::HashSet;
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{column, pairs, site::Site};
+use crate::support::TestDb;
+
+const SCORES: &str = "/v1/boards/main/scores";
+const PERIODS: [&str; 4] = ["all_time", "month", "week", "day"];
+
+/// The whole ranking, the same in each period.
+async fn ranking(site: &Site) -> Vec<(String, i64)> {
+    let mut lists = Vec::new();
+    for period in PERIODS {
+        // The second position on: lists are read past the cache; the first by itself.
+        let list = site.get(&format!("{SCORES}?period={period}")).await.is(200);
+        assert_eq!(list["players"], json!(list["scores"].as_array().unwrap().len()));
+        lists.push(column(&list["scores"], "score"));
+    }
+    assert!(lists.iter().all(|list| *list == lists[0]), "{lists:?}");
+    lists.remove(0)
+}
+
+#[tokio::test]
+async fn a_ban_takes_out_of_all_periods_and_unban_puts_back() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30), ("ada", 5), ("cyd", 10)]).await;
+    let before = ranking(&site).await;
+    assert_eq!(before, pairs([("ada", 45), ("bob", 30), ("cyd", 10)]));
+    // Twice is as good as once; the body may be left out.
+    for body in [json!({"reason": "cheated"}), Value::Null] {
+        let user = site.admin(Method::POST, "/v1/users/ada/ban", body).await.is(200);
+        assert_eq!((&user["user_id"], &user["banned"]), (&json!("ada"), &json!(true)));
+        assert_eq!(ranking(&site).await, pairs([("bob", 30), ("cyd", 10)]));
+    }
+    for period in PERIODS {
+        site.get(&format!("{SCORES}/ada?period={period}")).await.is(404);
+    }
+    assert_eq!(site.get(&format!("{SCORES}/bob")).await.is(200)["rank"], 1);
+    let event = json!({"user_id": "ada", "points": 1});
+    assert_eq!(site.post(SCORES, &event).await.is(403)["type"], "urn:centile:problem:forbidden");
+    let bulk = site.post(SCORES, json!([event, {"user_id": "bob", "points": 1}])).await.is(200);
+    assert_eq!(
+        (&bulk["results"][0]["error"]["status"], &bulk["results"][1]["status"]),
+        (&json!(403), &json!("accepted"))
+    );
+
+    for body in [Value::Null, json!({"reason": "a mistake"})] {
+        let user = site.admin(Method::POST, "/v1/users/ada/unban", body).await.is(200);
+        assert_eq!(user["banned"], false);
+        assert_eq!(ranking(&site).await, pairs([("ada", 45), ("bob", 31), ("cyd", 10)]));
+    }
+    site.post(SCORES, &event).await.is(200);
+    assert_eq!(site.get(&format!("{SCORES}/ada")).await.is(200)["score"], 46);
+    site.admin(Method::POST, "/v1/users/nobody/ban", Value::Null).await.is(404);
+    site.admin(Method::POST, "/v1/users/nobody/unban", Value::Null).await.is(404);
+}
+
+#[tokio::test]
+async fn a_void_undoes_one_score_a_reset_all_and_history_tells() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+    let score = site.post(SCORES, json!({"user_id": "ada", "points": 5, "reason": "won"})).await.is(200);
+    let id = score["transaction_id"].as_i64().unwrap();
+    let void = format!("/v1/boards/main/transactions/{id}/void");
+    // Undone twice is undone once.
+    for _ in 0..2 {
+        site.admin(Method::POST, &void, json!({"reason": "a bug"})).await.is(204);
+        assert_eq!(ranking(&site).await, pairs([("ada", 40), ("bob", 30)]));
+    }
+    site.admin(Method::POST, "/v1/boards/main/transactions/999999/void", Value::Null).await.is(404);
+
+    site.admin(Method::DELETE, &format!("{SCORES}/ada?reason=asked+for+it"), Value::Null).await.is(204);
+    assert_eq!(ranking(&site).await, pairs([("bob", 30)]));
+    site.get(&format!("{SCORES}/ada")).await.is(404);
+    site.post(SCORES, json!({"user_id": "ada", "points": 7})).await.is(200);
+    assert_eq!(ranking(&site).await, pairs([("bob", 30), ("ada", 7)]));
+    site.admin(Method::POST, "/v1/users/ada/ban", Value::Null).await.is(200);
+    site.admin(Method::POST, "/v1/users/ada/unban", Value::Null).await.is(200);
+    assert_eq!(ranking(&site).await, pairs([("bob", 30), ("ada", 7)]));
+
+    let mut history = Vec::new();
+    let mut next = Some(String::new());
+    while let Some(cursor) = next {
+        let page = site.get(&format!("{SCORES}/ada/history?limit=2{cursor}")).await.is(200);
+        let rows = page["history"].as_array().unwrap();
+        assert!((1..=2).contains(&rows.len()), "{page}");
+        history.extend(rows.iter().cloned());
+        next = page["next"].as_str().map(|next| format!("&cursor={}", utf8_percent_encode(next, NON_ALPHANUMERIC)));
+    }
+    let kinds: Vec<&str> = history.iter().map(|row| row["kind"].as_str().unwrap()).collect();
+    // A void counts for the time of the score that it undoes.
+    assert_eq!(kinds, ["unban", "ban", "score", "reset", "void", "score", "score"]);
+    let ids: HashSet<i64> = history.iter().map(|row| row["transaction_id"].as_i64().unwrap()).collect();
+    assert_eq!(ids.len(), 7, "none is repeated");
+    assert_eq!((&history[4]["voids"], &history[4]["reason"]), (&json!(id), &json!("a bug")));
+    assert_eq!((&history[3]["reason"], &history[3]["points"]), (&json!("asked for it"), &Value::Null));
+    assert_eq!((&history[5]["reason"], &history[5]["points"]), (&json!("won"), &json!(5)));
+    let whole = site.get(&format!("{SCORES}/ada/history")).await.is(200);
+    assert_eq!((&whole["history"], &whole["next"], &whole["user_id"]), (&json!(history), &Value::Null, &json!("ada")));
+    site.get(&format!("{SCORES}/nobody/history")).await.is(404);
+}

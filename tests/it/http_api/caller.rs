@@ -1,0 +1,170 @@
+//! Who calls, and for whom: keys, ids of every kind, clients of the classic paths, operators.
+
+use std::{process::Stdio, time::Duration};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use reqwest::{
+    Method,
+    header::{CONTENT_TYPE, WWW_AUTHENTICATE},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::site::{Site, make_key};
+use crate::support::{TestDb, centile};
+
+#[tokio::test]
+async fn the_classic_paths_have_the_classic_shapes() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--default-board", "arena"]).await;
+    site.get("/v1/scores").await.is(404);
+    site.board(json!({"slug": "arena"}), &[("ada", 40)]).await;
+    let answer = site.post("/v1/scores", json!({"user_id": "bob", "points": 50})).await.is(200);
+    assert_eq!(answer, json!({"user_info": {"user_id": "bob", "score": 50, "rank": 1}}));
+    let list = json!([{"user_id": "cyd", "points": 45}, {"user_id": "cyd", "points": 0.5}]);
+    let answer = site.post("/v1/scores", list).await.is(200);
+    let (first, second) = (&answer["results"][0], &answer["results"][1]);
+    assert_eq!((&first["periods"]["all_time"]["rank"], &second["error"]["field"]), (&json!(2), &json!("[1].points")));
+    let row = |user, rank, score| json!({"user_id": user, "user_name": user, "rank": rank, "score": score});
+    let rows = json!([row("bob", 1, 50), row("cyd", 2, 45), row("ada", 3, 40)]);
+    assert_eq!(site.get("/v1/scores").await.is(200), json!({"data": rows, "total": 3}));
+    assert_eq!(site.get("/v1/scores?limit=1").await.is(200), json!({"data": [rows[0]], "total": 1}));
+    let cyd = json!({"user_info": {"user_id": "cyd", "score": 45, "rank": 2}});
+    assert_eq!(site.get("/v1/scores/cyd").await.is(200), cyd);
+    site.get("/v1/scores/nobody").await.is(404);
+}
+
+#[tokio::test]
+async fn a_user_id_may_be_any_text() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
+    let long = "é".repeat(64);
+    let ids = [
+        "🏆👩‍🚀",
+        "guild/ada",
+        "a b  c",
+        "שלום עולם",
+        "مرحبا",
+        "100%",
+        "%2F",
+        "a+b",
+        "?x=1&y#z",
+        "query",
+        "history",
+        "\"\\'",
+        "e\u{301}",
+        "é",
+        &long,
+    ];
+    for (place, id) in ids.iter().enumerate() {
+        let points = 1000 - place;
+        site.post("/v1/boards/main/scores", json!({"user_id": id, "points": points, "id": id, "reason": id}))
+            .await
+            .is(200);
+    }
+    let top = site.get("/v1/boards/main/scores?limit=100").await.is(200);
+    assert_eq!(top["players"], ids.len());
+    for (place, id) in ids.iter().enumerate() {
+        let escaped = utf8_percent_encode(id, NON_ALPHANUMERIC);
+        let standing = site.get(&format!("/v1/boards/main/scores/{escaped}")).await.is(200);
+        assert_eq!((&standing["user_id"], &standing["rank"]), (&json!(id), &json!(place + 1)));
+        assert_eq!((&top["scores"][place]["user_id"], &top["scores"][place]["user_name"]), (&json!(id), &json!(id)));
+        let history = site.get(&format!("/v1/boards/main/scores/{escaped}/history")).await.is(200);
+        assert_eq!((&history["history"][0]["reason"], &history["next"]), (&json!(id), &Value::Null));
+        let friends = site.get(&format!("/v1/boards/main/scores?users={escaped}")).await.is(200);
+        assert_eq!(friends["scores"][0]["user_id"], json!(id));
+        let user = site.admin(Method::PUT, &format!("/v1/users/{escaped}"), json!({"name": format!("<{id}")})).await;
+        assert_eq!(user.status, if id.len() < 128 { 200 } else { 422 }, "{user:?}");
+    }
+}
+
+#[tokio::test]
+async fn keys_open_what_they_are_for() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
+    site.board(json!({"slug": "other"}), &[]).await;
+    let event = json!({"user_id": "ada", "points": 1});
+    let (main, other) = ("/v1/boards/main/scores", "/v1/boards/other/scores");
+    let send = async |path: &str, key: &str| site.json(Method::POST, path, key, event.to_string()).await;
+
+    let none = site.send(Method::POST, main, &[("content-type", "application/json")], event.to_string()).await;
+    assert_eq!(
+        (none.headers[WWW_AUTHENTICATE].as_bytes(), &none.headers[CONTENT_TYPE]),
+        (&b"Bearer"[..], "application/problem+json")
+    );
+    none.is(401);
+    let mut changed = site.server_key.clone();
+    let last = changed.pop().unwrap();
+    changed.push(if last == '0' { '1' } else { '0' });
+    for key in ["", "ctl_", "secret", &changed, &"x".repeat(5000), "ctl_0123456789abcdef_é"] {
+        send(main, key).await.is(401);
+    }
+    for (name, value) in
+        [("authorization", format!("Basic {}", site.server_key)), ("x-api-key", site.server_key.clone())]
+    {
+        site.send(Method::POST, main, &[(name, &value)], event.to_string()).await.is(401);
+    }
+    assert_eq!(send(main, &site.admin_key).await.status, 200, "an admin may write");
+
+    let limited = make_key(db.url(), &["--role", "server", "--board", "main"]);
+    send(main, &limited).await.is(200);
+    send(other, &limited).await.is(403);
+    send("/v1/boards/none/scores", &limited).await.is(403);
+    send("/v1/scores", &limited).await.is(200);
+
+    for (method, path) in [
+        (Method::POST, "/v1/boards"),
+        (Method::PATCH, "/v1/boards/main"),
+        (Method::POST, "/v1/users/ada/ban"),
+        (Method::POST, "/v1/users/ada/unban"),
+        (Method::DELETE, "/v1/boards/main/scores/ada"),
+        (Method::POST, "/v1/boards/main/transactions/1/void"),
+    ] {
+        let refused = site.json(method.clone(), path, &site.server_key, "{}".to_owned()).await;
+        assert_eq!(refused.is(403)["type"], "urn:centile:problem:forbidden", "{method} {path}");
+        site.send(method, path, &[], String::new()).await.is(401);
+    }
+
+    let id = limited.split('_').nth(1).unwrap();
+    let revoke = centile().args(["key", "revoke", id]).env("DATABASE_URL", db.url()).stdout(Stdio::null()).status();
+    assert!(revoke.unwrap().success());
+    let end = Instant::now() + Duration::from_secs(5);
+    while send(main, &limited).await.status != 401 {
+        assert!(Instant::now() < end, "a revoked key still works");
+        sleep(Duration::from_millis(100)).await;
+    }
+    send(main, &site.server_key).await.is(200);
+}
+
+#[tokio::test]
+async fn the_service_tells_about_itself() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    for path in ["/healthz", "/readyz"] {
+        let answer = site.get(path).await;
+        assert_eq!((answer.status, answer.text.as_str()), (200, "ok"), "{path}");
+    }
+    let document = site.get("/openapi.json").await.is(200);
+    assert!(document["openapi"].as_str().unwrap().starts_with('3') && document["paths"]["/v1/boards"].is_object());
+    // From /docs on, all that the page loads is here.
+    let page = site.get("/docs").await;
+    assert_eq!(page.status, 200);
+    let mut pages = vec![page.text];
+    let links = pages[0].split(['"', '\'']).filter(|text| text.ends_with(".js") || text.ends_with(".css"));
+    let links: Vec<String> = links.map(|link| link.trim_start_matches("./").to_owned()).collect();
+    assert!(links.iter().any(|link| link == "swagger-initializer.js"), "{links:?}");
+    for link in links {
+        let file = site.get(&format!("/docs/{link}")).await;
+        assert_eq!(file.status, 200, "{link}");
+        // The bundle itself holds addresses in texts and names of XML, none of which it loads.
+        if link == "swagger-initializer.js" {
+            assert!(file.text.contains("/openapi.json"), "{}", file.text);
+            pages.push(file.text);
+        }
+    }
+    for page in pages {
+        assert!(!page.contains("http://") && !page.contains("https://") && !page.contains("\"//"), "{page}");
+    }
+}

@@ -1,0 +1,176 @@
+//! What must not make a writer wait or fail: the end of a period, and a new month of the ledger.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use reqwest::Client;
+use serde_json::json;
+use sqlx::{Connection as _, PgConnection, PgPool};
+use tokio::task::JoinSet;
+
+use crate::support::{
+    Serve, TestDb, audit,
+    load::{Load, key, stop_after},
+    redis_url, spawn_serve, verdict,
+};
+
+/// How long boundaries are crossed.
+const CROSSING: Duration = Duration::from_secs(12);
+
+/// Cuts time into days of a second, weeks of three and months of six: `period_at` is the one place that boundaries come
+/// from, so that real ones pass by the real clock many times within a test.
+const SHORT_DAYS: &str = "
+    CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
+        RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+    AS $$
+        SELECT 'all_time', '-infinity'::timestamptz, 'infinity'::timestamptz WHERE p_kind = 'all_time'
+        UNION ALL
+        SELECT n::text, to_timestamp(n * s.seconds), to_timestamp((n + 1) * s.seconds)
+        FROM (VALUES ('day', 1), ('week', 3), ('month', 6)) AS s (kind, seconds)
+        CROSS JOIN LATERAL floor(extract(epoch FROM p_at) / s.seconds) AS n
+        WHERE s.kind = p_kind
+    $$";
+
+async fn count(pool: &PgPool, statement: &'static str) -> i64 {
+    sqlx::query_scalar(statement).fetch_one(pool).await.expect(statement)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn four_lanes_cross_boundaries_under_load() {
+    let db = TestDb::new().await;
+    db.execute(SHORT_DAYS).await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    let redis = redis_url().await;
+    let instances: [Serve; 2] = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
+    let urls = instances.iter().map(|instance| instance.url.clone()).collect();
+    let mut load = Load::new(urls, &["arena"], key(db.url(), "admin"));
+    load.periods = vec!["day", "week", "month"];
+    load.cursors = false;
+    let load = Arc::new(load);
+    let mut record = load.begin().await;
+    record.join(load.run(&stop_after(CROSSING)).await);
+
+    let pool = db.pool().await;
+    verdict::of(&pool, &load, &record).await.expect_right("boundaries");
+    let events = count(&pool, "SELECT count(*) FROM centile_store.score_transactions WHERE kind = 'score'").await;
+    for (kind, least) in [("day", 10), ("week", 3), ("month", 2), ("all_time", 1)] {
+        let (periods, holding): (i64, i64) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM centile_store.periods WHERE kind = $1),
+                    (SELECT count(*) FROM centile_store.score_transactions t
+                     WHERE t.kind = 'score' AND 1 = (SELECT count(*) FROM centile_store.periods p
+                         WHERE p.kind = $1 AND p.starts_at <= t.occurred_at AND t.occurred_at < p.ends_at))",
+        )
+        .bind(kind)
+        .fetch_one(&pool)
+        .await
+        .expect("periods");
+        eprintln!("{kind}: {periods} periods with {holding} of {events} events");
+        assert!(periods >= least, "only {periods} periods of kind {kind}");
+        assert_eq!(holding, events, "every event lies in exactly one {kind}");
+    }
+    // Each was read, and all that happened in it counts there, and nothing else.
+    audit::rankings_are_sound(&pool).await;
+    // The service would have repeated what was a deadlock's victim.
+    let deadlocks = count(&pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await;
+    assert_eq!(deadlocks, 0);
+}
+
+/// Four callers that write, each to a player of its own lane or not as it happens, until told to stop; every write's begin
+/// and length.
+fn write(serve: &Serve, key: &str, stop: &Arc<AtomicBool>) -> JoinSet<Vec<(Instant, Duration)>> {
+    let mut callers = JoinSet::new();
+    for caller in 0..4 {
+        let (address, key, stop) = (serve.at("/v1/boards/arena/scores"), key.to_owned(), Arc::clone(stop));
+        callers.spawn(async move {
+            let client = Client::new();
+            let mut writes = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let event = json!({"user_id": format!("{caller}-{}", writes.len() % 100), "points": 1});
+                let begun = Instant::now();
+                let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
+                let (status, text) = (answer.status(), answer.text().await.expect("a body"));
+                assert_eq!(status, 200, "{text}");
+                writes.push((begun, begun.elapsed()));
+            }
+            writes
+        });
+    }
+    callers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_month_is_made_beside_a_dump_and_writers() {
+    const HELD: Duration = Duration::from_secs(2);
+    let db = TestDb::new().await;
+    // The first score opens the periods, which does stop writers for a moment.
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    db.execute("SELECT centile.ensure_ledger_months()").await;
+    db.execute("SELECT centile.submit_score('arena', 'first', 1)").await;
+    // Whoever waits for a lock longer than the 100 ms that are allowed, fails, whatever else the machine does meanwhile.
+    let name = db.url().rsplit('/').next().expect("a name").to_owned();
+    db.execute(&format!("ALTER DATABASE {name} SET lock_timeout = '100ms'")).await;
+    let serve = spawn_serve(&db, None, &["--no-maintenance"]).await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let callers = write(&serve, &key(db.url(), "server"), &stop);
+    tokio::time::sleep(HELD).await;
+
+    // As pg_dump does: one snapshot, and a lock on every table, held to the end.
+    let mut dump = PgConnection::connect(db.url()).await.expect("a connection");
+    let mut snapshot = dump.begin().await.expect("a transaction");
+    sqlx::raw_sql(
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY;
+         DO $$
+         DECLARE
+             v_table text;
+         BEGIN
+             FOR v_table IN SELECT c.oid::regclass FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                            WHERE n.nspname LIKE 'centile%' AND c.relkind IN ('r', 'p') LOOP
+                 EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', v_table);
+             END LOOP;
+         END
+         $$",
+    )
+    .execute(&mut *snapshot)
+    .await
+    .expect("a dump's locks");
+    let dumped: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
+        .fetch_one(&mut *snapshot)
+        .await
+        .expect("a dump's view");
+
+    let mut maintenance = PgConnection::connect(db.url()).await.expect("a connection");
+    let began = Instant::now();
+    let made: i32 = sqlx::query_scalar(
+        "SELECT centile.ensure_ledger_months(now() + interval '40 months', now() + interval '42 months')",
+    )
+    .fetch_one(&mut maintenance)
+    .await
+    .expect("months are made while the dump goes on");
+    let took = began.elapsed();
+    tokio::time::sleep(HELD).await;
+    let still: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
+        .fetch_one(&mut *snapshot)
+        .await
+        .expect("a dump's view");
+    snapshot.rollback().await.expect("the dump's end");
+    stop.store(true, Ordering::Relaxed);
+    let writes: Vec<(Instant, Duration)> = callers.join_all().await.into_iter().flatten().collect();
+
+    assert_eq!(made, 3);
+    assert_eq!(dumped, still, "a dump sees one state");
+    let longest = |during: bool| {
+        let of_phase = writes.iter().filter(|(begun, took)| (*begun + *took >= began) == during);
+        of_phase.map(|(_, took)| *took).max().unwrap_or_default()
+    };
+    let (before, during) = (longest(false), longest(true));
+    let after: i64 = count(&db.pool().await, "SELECT count(*) FROM centile_store.score_transactions").await;
+    eprintln!("{made} months in {took:?}; longest of {after} writes before {before:?}, meanwhile {during:?}");
+    assert!(after > dumped && usize::try_from(after).is_ok_and(|after| after == writes.len() + 1));
+    assert!(during <= before + Duration::from_millis(100), "writers waited: {before:?} before, {during:?} meanwhile");
+}

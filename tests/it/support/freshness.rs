@@ -1,0 +1,129 @@
+//! The least that an answer must hold, and the most that it can have held.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
+
+use super::{
+    oracle::Act,
+    record::{Acknowledged, Answer, Change, Question},
+    replay::{Ledger, LedgerRow},
+};
+
+/// How far top lists may lag behind what other instances acknowledged.
+const MAY_LAG: Duration = Duration::from_millis(250);
+
+/// From when on which last batch of each lane was acknowledged.
+type Steps = Vec<(Instant, Vec<i64>)>;
+
+/// What had been acknowledged when, by all instances and by each.
+#[derive(Debug)]
+pub struct Floors {
+    all: Steps,
+    of_instance: HashMap<usize, Steps>,
+    nothing: Vec<i64>,
+}
+
+impl Floors {
+    /// From the confirmed changes of a board; the ledger says in which batch each of them is.
+    pub fn new(changes: &[&Acknowledged], ledger: &Ledger) -> Self {
+        let places = Places::new(ledger);
+        let mut changes = changes.to_vec();
+        changes.sort_by_key(|change| change.at);
+        let nothing = vec![0; ledger.lanes()];
+        let mut floors = Self { all: Vec::new(), of_instance: HashMap::new(), nothing };
+        for change in changes {
+            // An act that had nothing to do has no row.
+            let Some(row) = places.row(&change.what) else { continue };
+            for steps in [&mut floors.all, floors.of_instance.entry(change.instance).or_default()] {
+                let mut held = steps.last().map_or_else(|| floors.nothing.clone(), |(_, held)| held.clone());
+                if held[row.lane] < row.batch {
+                    held[row.lane] = row.batch;
+                    steps.push((change.at, held));
+                }
+            }
+        }
+        floors
+    }
+
+    /// The least that an answer must hold.
+    pub fn of(&self, answer: &Answer) -> Vec<i64> {
+        if !matches!(answer.question, Question::Top { .. }) {
+            return self.before(&self.all, answer.sent_at);
+        }
+        let others = answer.sent_at.checked_sub(MAY_LAG);
+        let others = others.map_or_else(|| self.nothing.clone(), |at| self.before(&self.all, at));
+        let own = self.of_instance.get(&answer.instance);
+        let own = own.map_or_else(|| self.nothing.clone(), |steps| self.before(steps, answer.sent_at));
+        own.into_iter().zip(others).map(|(own, others)| own.max(others)).collect()
+    }
+
+    /// What is wrong when an answer does not hold what it must.
+    pub fn missed(&self, answer: &Answer, batches: &[i64]) -> Option<String> {
+        let least = self.of(answer);
+        let is_old = batches.iter().zip(&least).any(|(held, least)| held < least);
+        is_old.then(|| format!("{batches:?} is older than {least:?}, which was acknowledged before"))
+    }
+
+    fn before(&self, steps: &Steps, at: Instant) -> Vec<i64> {
+        let passed = steps.partition_point(|(from, _)| *from < at);
+        steps[..passed].last().map_or_else(|| self.nothing.clone(), |(_, held)| held.clone())
+    }
+}
+
+/// Where in a ledger confirmed changes are.
+struct Places<'a> {
+    scores: HashMap<i64, &'a LedgerRow>,
+    reasons: HashMap<&'a str, &'a LedgerRow>,
+    voids: HashMap<i64, &'a LedgerRow>,
+}
+
+impl<'a> Places<'a> {
+    fn new(ledger: &'a Ledger) -> Self {
+        let target = |row: &'a LedgerRow| match row.row.act {
+            Act::Void(target) => Some((target, row)),
+            _ => None,
+        };
+        Self {
+            scores: ledger.rows.iter().map(|row| (row.row.id, row)).collect(),
+            reasons: ledger.rows.iter().filter_map(|row| Some((row.reason.as_deref()?, row))).collect(),
+            voids: ledger.rows.iter().filter_map(target).collect(),
+        }
+    }
+
+    fn row(&self, change: &Change) -> Option<&'a LedgerRow> {
+        match change {
+            Change::Score { result, .. } => self.scores.get(&result["transaction_id"].as_i64()?),
+            Change::Act { reason } => self.reasons.get(reason.as_str()),
+            Change::Void { transaction_id } => self.voids.get(transaction_id),
+        }
+        .copied()
+    }
+}
+
+/// What the answers to later questions held: no earlier one can have held more.
+#[derive(Debug)]
+pub struct Seen(Steps);
+
+impl Seen {
+    /// From all answers with their versions.
+    pub fn new<'a>(versions: impl Iterator<Item = (&'a Answer, &'a [i64])>) -> Self {
+        // Top lists may be older than what others have seen already.
+        let exact = versions.filter(|(answer, _)| !matches!(answer.question, Question::Top { .. }));
+        let mut seen: Steps = exact.map(|(answer, batches)| (answer.sent_at, batches.to_vec())).collect();
+        seen.sort_by_key(|(sent_at, _)| *sent_at);
+        for place in (1..seen.len()).rev() {
+            let (before, after) = seen.split_at_mut(place);
+            for (earlier, later) in before[place - 1].1.iter_mut().zip(&after[0].1) {
+                *earlier = *later.min(earlier);
+            }
+        }
+        Self(seen)
+    }
+
+    /// The least that was seen by questions asked after `at`.
+    pub fn after(&self, at: Instant) -> Option<&[i64]> {
+        self.0.get(self.0.partition_point(|(sent_at, _)| *sent_at <= at)).map(|(_, batches)| batches.as_slice())
+    }
+}

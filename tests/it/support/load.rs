@@ -1,0 +1,360 @@
+//! Writers and readers at work at the same time, over HTTP, on one or more instances.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use reqwest::{RequestBuilder, StatusCode, header};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    centile, next_number,
+    record::{Acknowledged, Answer, Change, Question, Record},
+};
+
+/// Longer than any answer may take; one that never comes is a failure.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Scores and ids that may be met again.
+const REMEMBERED: usize = 2_000;
+
+/// A key for a role, made by the command line.
+pub fn key(database_url: &str, role: &str) -> String {
+    let mut command = centile();
+    command.args(["key", "create", "--name", "test", "--role", role]).env("DATABASE_URL", database_url);
+    let output = command.output().expect("the binary runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("a key is text").trim().to_owned()
+}
+
+/// Stops what listens to it after some time.
+pub fn stop_after(time: Duration) -> CancellationToken {
+    let stop = CancellationToken::new();
+    let after = stop.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(time).await;
+        after.cancel();
+    });
+    stop
+}
+
+/// A load, and where it goes.
+#[derive(Debug)]
+pub struct Load {
+    /// `http://HOST:PORT` of each instance.
+    pub instances: Vec<String>,
+    /// Slugs; the points of events are -2 to 5 everywhere.
+    pub boards: Vec<String>,
+    /// The kinds of period that are asked for.
+    pub periods: Vec<&'static str>,
+    /// Whether nothing is to be written.
+    pub read_only: bool,
+    /// Whether pages are gone on with by their cursors, which takes periods whose labels are dates.
+    pub cursors: bool,
+    /// A key of an administrator.
+    pub key: String,
+    /// How many players there are.
+    pub players: usize,
+    client: reqwest::Client,
+    /// Events with ids that were sent, for sending again, also while they are on their way.
+    sent: Mutex<VecDeque<(usize, Value)>>,
+    /// Scores that may be voided.
+    scores: Mutex<VecDeque<(usize, i64)>>,
+    banned: Mutex<Vec<String>>,
+    next_id: AtomicU32,
+}
+
+impl Load {
+    /// A load on `boards` by 3,000 players, reading `all_time` and `week`.
+    pub fn new(instances: Vec<String>, boards: &[&str], key: String) -> Self {
+        Self {
+            instances,
+            boards: boards.iter().map(|&slug| slug.to_owned()).collect(),
+            periods: vec!["all_time", "week"],
+            read_only: false,
+            cursors: true,
+            key,
+            players: 3_000,
+            client: reqwest::Client::builder().timeout(PATIENCE).build().expect("a client"),
+            sent: Mutex::default(),
+            scores: Mutex::default(),
+            banned: Mutex::default(),
+            next_id: AtomicU32::new(0),
+        }
+    }
+
+    /// Gives most players a first score, so that there is something to read from the start.
+    pub async fn begin(&self) -> Record {
+        let mut record = Record::default();
+        for board in 0..self.boards.len() {
+            for first in (0..self.players * 9 / 10).step_by(1_000) {
+                let users = first..(first + 1_000).min(self.players * 9 / 10);
+                let events = users.map(|user| json!({"user_id": format!("p{user}"), "points": user % 7})).collect();
+                self.write_many(&mut record, board, 0, events).await;
+            }
+        }
+        record
+    }
+
+    /// Writes and reads until told to stop.
+    pub async fn run(self: &Arc<Self>, stop: &CancellationToken) -> Record {
+        let mut tasks = JoinSet::new();
+        for worker in if self.read_only { 6..14 } else { 0..14 } {
+            let (load, stop) = (Arc::clone(self), stop.clone());
+            let seed = rand::random::<u64>();
+            tasks.spawn(async move {
+                let mut rng = StdRng::seed_from_u64(seed);
+                let (mut record, mut reader) = (Record::default(), Reader::default());
+                while !stop.is_cancelled() {
+                    let instance = rng.random_range(0..load.instances.len());
+                    match worker {
+                        0..=2 => load.write_one(&mut record, &mut rng, instance).await,
+                        3 => {
+                            let board = rng.random_range(0..load.boards.len());
+                            let most = if rng.random_ratio(1, 25) { 1_000 } else { 20 };
+                            let events = (0..rng.random_range(1..=most)).map(|_| load.event(&mut rng, board)).collect();
+                            load.write_many(&mut record, board, instance, events).await;
+                        }
+                        4 | 5 => load.administer(&mut record, &mut rng, instance).await,
+                        _ => reader.ask(&load, &mut record, &mut rng, instance).await,
+                    }
+                }
+                record
+            });
+        }
+        let mut all = Record::default();
+        while let Some(record) = tasks.join_next().await {
+            all.join(record.expect("a part of the load failed"));
+        }
+        all
+    }
+
+    fn url(&self, instance: usize, board: usize, path: &str) -> String {
+        format!("{}/v1/boards/{}{path}", self.instances[instance], self.boards[board])
+    }
+
+    fn user(&self, rng: &mut StdRng) -> String {
+        format!("p{}", rng.random_range(0..self.players))
+    }
+
+    /// A random event; a third have ids, some of which were sent before.
+    fn event(&self, rng: &mut StdRng, board: usize) -> Value {
+        let mut event = json!({"user_id": self.user(rng), "points": rng.random_range(-2..=5)});
+        if rng.random_ratio(1, 3) {
+            let mut sent = self.sent.lock().expect("no panic");
+            let of_board: Vec<&Value> =
+                sent.iter().rev().take(30).filter(|(on, _)| *on == board).map(|e| &e.1).collect();
+            if let Some(&again) = of_board.choose(rng).filter(|_| rng.random_ratio(1, 4)) {
+                return again.clone();
+            }
+            event["id"] = format!("event {}", self.next_id.fetch_add(1, Ordering::Relaxed)).into();
+            sent.push_back((board, event.clone()));
+            if sent.len() > REMEMBERED {
+                sent.pop_front();
+            }
+        }
+        event
+    }
+
+    async fn write_one(&self, record: &mut Record, rng: &mut StdRng, instance: usize) {
+        let board = rng.random_range(0..self.boards.len());
+        let event = self.event(rng, board);
+        let ranks = if rng.random_ratio(1, 5) { "?ranks=true" } else { "" };
+        let url = self.url(instance, board, &format!("/scores{ranks}"));
+        let (status, text) = self.send(self.client.post(url).json(&event)).await;
+        match status {
+            StatusCode::OK => self.accepted(record, board, instance, event, parsed(&text)),
+            // Of a player who is banned.
+            StatusCode::FORBIDDEN => {}
+            other => panic!("{other} to {event}: {text}"),
+        }
+    }
+
+    async fn write_many(&self, record: &mut Record, board: usize, instance: usize, events: Vec<Value>) {
+        let (status, text) = self.send(self.client.post(self.url(instance, board, "/scores")).json(&events)).await;
+        assert_eq!(status, StatusCode::OK, "{text}");
+        let mut answer = parsed(&text);
+        let results = answer["results"].as_array_mut().expect("results").drain(..);
+        assert_eq!(results.len(), events.len());
+        for (event, result) in events.into_iter().zip(results) {
+            match result["status"].as_str() {
+                Some("accepted") => self.accepted(record, board, instance, event, result),
+                _ => assert_eq!(result["error"]["status"], 403, "{event}: {result}"),
+            }
+        }
+    }
+
+    fn accepted(&self, record: &mut Record, board: usize, instance: usize, event: Value, result: Value) {
+        let id = result["transaction_id"].as_i64().expect("the id of a transaction");
+        let what = Change::Score { event, result };
+        record.acknowledged.push(Acknowledged { board, instance, at: Instant::now(), what });
+        let mut scores = self.scores.lock().expect("no panic");
+        scores.push_back((board, id));
+        if scores.len() > REMEMBERED {
+            scores.pop_front();
+        }
+    }
+
+    /// A ban, an unban, a void, a reset or a rename.
+    async fn administer(&self, record: &mut Record, rng: &mut StdRng, instance: usize) {
+        let url = &self.instances[instance];
+        let reason = format!("act-{}", next_number());
+        let body = json!({"reason": &reason});
+        match rng.random_range(0..10) {
+            0 | 1 => {
+                let user = self.user(rng);
+                self.banned.lock().expect("no panic").push(user.clone());
+                let (status, text) =
+                    self.send(self.client.post(format!("{url}/v1/users/{user}/ban")).json(&body)).await;
+                // A player without any score so far does not exist.
+                assert!([StatusCode::OK, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
+                self.acted(record, instance, &reason, status);
+            }
+            2 | 3 => {
+                let user = self.banned.lock().expect("no panic").pop();
+                let Some(user) = user else { return };
+                let (status, text) =
+                    self.send(self.client.post(format!("{url}/v1/users/{user}/unban")).json(&body)).await;
+                assert!([StatusCode::OK, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
+                self.acted(record, instance, &reason, status);
+            }
+            4 | 5 => {
+                let scores: Vec<_> = self.scores.lock().expect("no panic").iter().copied().collect();
+                let Some(&(board, transaction_id)) = scores.choose(rng) else { return };
+                let path = format!("/transactions/{transaction_id}/void");
+                let (status, text) = self.send(self.client.post(self.url(instance, board, &path)).json(&body)).await;
+                assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
+                let what = Change::Void { transaction_id };
+                record.acknowledged.push(Acknowledged { board, instance, at: Instant::now(), what });
+            }
+            6 | 7 => {
+                let board = rng.random_range(0..self.boards.len());
+                let path = format!("/scores/{}?reason={reason}", self.user(rng));
+                let (status, text) = self.send(self.client.delete(self.url(instance, board, &path))).await;
+                assert!([StatusCode::NO_CONTENT, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
+                let what = Change::Act { reason };
+                record.acknowledged.push(Acknowledged { board, instance, at: Instant::now(), what });
+            }
+            _ => {
+                let user = self.user(rng);
+                let body = json!({"name": format!("{user} the {}", rng.random_range(0..1_000))});
+                let (status, text) = self.send(self.client.put(format!("{url}/v1/users/{user}")).json(&body)).await;
+                assert!(status.is_success(), "{status}: {text}");
+            }
+        }
+    }
+
+    /// Notes an act that concerns every board.
+    fn acted(&self, record: &mut Record, instance: usize, reason: &str, status: StatusCode) {
+        for board in (0..self.boards.len()).filter(|_| status.is_success()) {
+            let what = Change::Act { reason: reason.to_owned() };
+            record.acknowledged.push(Acknowledged { board, instance, at: Instant::now(), what });
+        }
+    }
+
+    /// The answer to a request. Whatever is wrong, the service must not fail.
+    async fn send(&self, request: RequestBuilder) -> (StatusCode, String) {
+        let response = request.bearer_auth(&self.key).send().await.expect("an answer");
+        let status = response.status();
+        let text = response.text().await.expect("a body");
+        assert!(!status.is_server_error(), "{status}: {text}");
+        (status, text)
+    }
+}
+
+/// One that reads, with what it has seen.
+#[derive(Debug, Default)]
+struct Reader {
+    /// The page read last, with its cursor: board, kind of period, cursor, last row.
+    page: Option<(usize, &'static str, String, Box<Value>)>,
+    /// Top lists with their tags, by the address.
+    tops: HashMap<String, (String, String)>,
+}
+
+impl Reader {
+    /// Asks something at random.
+    async fn ask(&mut self, load: &Load, record: &mut Record, rng: &mut StdRng, instance: usize) {
+        let mut board = rng.random_range(0..load.boards.len());
+        let mut period = *load.periods.choose(rng).expect("a period");
+        let limit = rng.random_range(1..=60);
+        let mut cursor = None;
+        let question = match rng.random_range(0..20) {
+            0..=4 => Question::Player { user: load.user(rng), around: 0 },
+            5..=7 => Question::Player { user: load.user(rng), around: 4 },
+            8..=10 => match self.page.take().filter(|_| load.cursors && rng.random_bool(0.6)) {
+                Some((on, of, text, last)) => {
+                    (board, period, cursor) = (on, of, Some(text));
+                    Question::After { last, limit }
+                }
+                None => Question::Page { from: rng.random_range(2..load.players + 20), limit },
+            },
+            11..=13 => {
+                let mut users: Vec<String> = (0..limit.min(15)).map(|_| load.user(rng)).collect();
+                users.push(format!("nobody {limit}"));
+                users.sort();
+                users.dedup();
+                Question::Chosen(users)
+            }
+            14 | 15 => Question::RankOf(rng.random_range(-10..80)),
+            16 | 17 => Question::Top { limit: 10 },
+            18 => Question::Top { limit: 100 },
+            _ => Question::Distribution,
+        };
+        let get = |path: String| load.client.get(load.url(instance, board, &format!("{path}period={period}")));
+        let request = match &question {
+            Question::Player { user, around } => get(format!("/scores/{user}?around={around}&")),
+            Question::Page { from, limit } => get(format!("/scores?from={from}&limit={limit}&")),
+            Question::After { limit, .. } => {
+                get(format!("/scores?cursor={}&limit={limit}&", cursor.unwrap_or_default()))
+            }
+            Question::Chosen(users) => {
+                let body = json!({"users": users, "period": period});
+                load.client.post(load.url(instance, board, "/scores/query")).json(&body)
+            }
+            Question::RankOf(score) => get(format!("/rank?score={score}&")),
+            Question::Top { limit } => get(format!("/scores?limit={limit}&")),
+            Question::Distribution => get("/distribution?".to_owned()),
+        };
+        let address = format!("{instance} {board} {period} {question:?}");
+        let known = self.tops.get(&address).filter(|_| rng.random_bool(0.5));
+        let request = known.into_iter().fold(request, |request, (tag, _)| request.header(header::IF_NONE_MATCH, tag));
+        let sent_at = Instant::now();
+        let response = request.send().await.expect("an answer");
+        let status = response.status();
+        let tag = response.headers().get(header::ETAG).map(|tag| tag.to_str().expect("text").to_owned());
+        let mut text = response.text().await.expect("a body");
+        let done_at = Instant::now();
+        if let (StatusCode::NOT_MODIFIED, Some((_, body))) = (status, known) {
+            text.clone_from(body);
+        } else {
+            let may_be_missing = matches!(question, Question::Player { .. });
+            let is_missing = may_be_missing && status == StatusCode::NOT_FOUND;
+            assert!(status == StatusCode::OK || is_missing, "{status} to {address}: {text}");
+        }
+        if let Some(tag) = tag {
+            self.tops.insert(address, (tag, text.clone()));
+        }
+        if matches!(question, Question::Page { .. } | Question::After { .. }) {
+            let mut page = parsed(&text);
+            if let (Some(next), Some(last)) =
+                (page["next"].as_str().map(ToOwned::to_owned), page["scores"].as_array_mut().and_then(Vec::pop))
+            {
+                self.page = Some((board, period, next, Box::new(last)));
+            }
+        }
+        let body = (status != StatusCode::NOT_FOUND).then_some(text);
+        record.answers.push(Answer { board, instance, period, question, sent_at, done_at, body });
+    }
+}
+
+/// JSON that must be there.
+pub fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}

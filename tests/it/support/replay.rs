@@ -1,0 +1,203 @@
+//! A board's ledger, and its rankings at any version, worked out step by step from nothing but that ledger.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+};
+
+use chrono::{DateTime, Utc};
+use sqlx::PgPool;
+
+use super::oracle::{Act, Entry, Mode, Oracle, Row, Rules, Slice, Ties};
+
+/// A row of the ledger with all that is to be known of it.
+#[derive(Debug, Clone)]
+pub struct LedgerRow {
+    pub row: Row,
+    pub lane: usize,
+    pub batch: i64,
+    pub reason: Option<String>,
+}
+
+/// All that happened on a board.
+#[derive(Debug)]
+pub struct Ledger {
+    pub slug: String,
+    pub rules: Rules,
+    /// By id.
+    pub rows: Vec<LedgerRow>,
+    /// Of each lane, by batch.
+    lanes: Vec<Vec<LedgerRow>>,
+    /// The callers' ids of the players, and back.
+    pub names: HashMap<i64, String>,
+    pub ids: HashMap<String, i64>,
+    /// Every period there is, by its name.
+    pub periods: HashMap<String, Slice>,
+}
+
+type StoredPeriod = (String, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
+type StoredRow = (i64, i64, String, Option<i64>, Option<i16>, Option<i64>, Option<String>, DateTime<Utc>, i16, i64);
+
+impl Ledger {
+    /// The board's ledger as it stands.
+    pub async fn read(pool: &PgPool, slug: &str) -> Self {
+        let (id, mode, order, ties, lanes, points_min, points_max): (i32, String, String, String, i16, i64, i64) =
+            sqlx::query_as(
+                "SELECT board_id, mode, score_order, ties, lanes, points_min, points_max
+                 FROM centile.boards WHERE slug = $1",
+            )
+            .bind(slug)
+            .fetch_one(pool)
+            .await
+            .expect("the board");
+        let rules = Rules {
+            mode: match mode.as_str() {
+                "sum" => Mode::Sum,
+                "best" => Mode::Best,
+                _ => Mode::Latest,
+            },
+            ascending: order == "asc",
+            // Nobody sends tiebreaks here.
+            ties: if ties == "shared" { Ties::Shared } else { Ties::First },
+            points_min,
+            points_max,
+        };
+        let stored: Vec<StoredRow> = sqlx::query_as(
+            "SELECT id, user_id, kind, points, tiebreak, voids_id, reason, occurred_at, lane, batch
+             FROM centile_store.score_transactions WHERE board_id = $1 ORDER BY id",
+        )
+        .bind(id)
+        .fetch_all(pool)
+        .await
+        .expect("the ledger");
+        let rows: Vec<LedgerRow> = stored.into_iter().map(ledger_row).collect();
+        let mut by_lane = vec![Vec::new(); usize::from(lanes.unsigned_abs())];
+        for row in &rows {
+            by_lane[row.lane].push(row.clone());
+        }
+        for lane in &mut by_lane {
+            lane.sort_by_key(|row| (row.batch, row.row.id));
+        }
+        let users: Vec<(i64, String)> =
+            sqlx::query_as("SELECT id, external_id FROM centile_store.users").fetch_all(pool).await.expect("the users");
+        let periods: Vec<StoredPeriod> = sqlx::query_as(
+            "SELECT CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END,
+                    nullif(starts_at, '-infinity'), nullif(ends_at, 'infinity')
+             FROM centile_store.periods WHERE board_id = $1",
+        )
+        .bind(id)
+        .fetch_all(pool)
+        .await
+        .expect("the periods");
+        Self {
+            slug: slug.to_owned(),
+            rules,
+            rows,
+            lanes: by_lane,
+            ids: users.iter().map(|(id, name)| (name.clone(), *id)).collect(),
+            names: users.into_iter().collect(),
+            periods: periods
+                .into_iter()
+                .map(|(name, starts_at, ends_at)| (name, Slice { starts_at, ends_at }))
+                .collect(),
+        }
+    }
+
+    /// How many lanes the board has.
+    pub fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// What a player did, in order.
+    pub fn of_player(&self) -> HashMap<i64, Vec<&LedgerRow>> {
+        let mut players: HashMap<i64, Vec<&LedgerRow>> = HashMap::new();
+        for row in &self.rows {
+            players.entry(row.row.user).or_default().push(row);
+        }
+        players
+    }
+}
+
+fn ledger_row(stored: StoredRow) -> LedgerRow {
+    let (id, user, kind, points, tiebreak, voids, reason, at, lane, batch) = stored;
+    let act = match kind.as_str() {
+        "score" => Act::Score { points: points.expect("points"), tiebreak },
+        "void" => Act::Void(voids.expect("a target")),
+        "reset" => Act::Reset,
+        "ban" => Act::Ban,
+        _ => Act::Unban,
+    };
+    LedgerRow { row: Row { id, user, act, at }, lane: usize::from(lane.unsigned_abs()), batch, reason }
+}
+
+/// What players are ordered by, best first: score, time, internal id.
+pub type Key = (Reverse<i128>, DateTime<Utc>, i64);
+
+/// A ranking at one version, which can be taken on to later ones.
+#[derive(Debug)]
+pub struct View<'a> {
+    pub ledger: &'a Ledger,
+    pub slice: Slice,
+    /// How many rows of each lane are in.
+    taken: Vec<usize>,
+    players: HashMap<i64, Oracle>,
+    pub entries: HashMap<i64, Entry>,
+    pub order: Vec<Key>,
+}
+
+impl<'a> View<'a> {
+    /// The ranking before the first act.
+    pub fn new(ledger: &'a Ledger, slice: Slice) -> Self {
+        let taken = vec![0; ledger.lanes()];
+        Self { ledger, slice, taken, players: HashMap::new(), entries: HashMap::new(), order: Vec::new() }
+    }
+
+    /// Goes on to a version, given as the last batch of each lane; none of them may be lower than before.
+    pub fn advance(&mut self, batches: &[i64]) {
+        let mut touched = BTreeSet::new();
+        for (lane, batch) in batches.iter().enumerate() {
+            let rows = &self.ledger.lanes[lane];
+            while let Some(next) = rows.get(self.taken[lane]).filter(|row| row.batch <= *batch) {
+                let rules = self.ledger.rules;
+                self.players.entry(next.row.user).or_insert_with(|| Oracle::new(rules)).act(next.row);
+                touched.insert(next.row.user);
+                self.taken[lane] += 1;
+            }
+        }
+        for user in touched {
+            let entry = self.players[&user].entry(user, self.slice);
+            let old = match entry {
+                Some(entry) => self.entries.insert(user, entry),
+                None => self.entries.remove(&user),
+            };
+            if let Some(old) = old {
+                let at = self.order.binary_search(&self.key(&old)).expect("an entry has its place");
+                self.order.remove(at);
+            }
+            if let Some(entry) = entry {
+                let key = self.key(&entry);
+                let at = self.order.partition_point(|other| *other < key);
+                self.order.insert(at, key);
+            }
+        }
+    }
+
+    /// The place of an entry in the order.
+    pub fn key(&self, entry: &Entry) -> Key {
+        (Reverse(self.ledger.rules.better(entry.score)), entry.reached_at, entry.user)
+    }
+
+    /// How many players are above a place, or above all that share its rank.
+    pub fn above(&self, key: &Key) -> (usize, usize) {
+        let own = self.order.partition_point(|other| other < key);
+        let shared = self.ledger.rules.ties == Ties::Shared;
+        (own, if shared { self.order.partition_point(|other| other.0 < key.0) } else { own })
+    }
+
+    /// How many players rank below a place.
+    pub fn worse(&self, key: &Key) -> usize {
+        let shared = self.ledger.rules.ties == Ties::Shared;
+        let better_or_equal = self.order.partition_point(|other| if shared { other.0 <= key.0 } else { other <= key });
+        self.order.len() - better_or_equal
+    }
+}

@@ -1,0 +1,163 @@
+//! A caller who sends every event until it is acknowledged, whatever happens to the service meanwhile.
+
+use std::{
+    collections::BTreeMap,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IteratorRandom as _};
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use super::load::parsed;
+
+/// Players of the board.
+const PLAYERS: u32 = 200;
+/// How long an event may take to get in once all is well again.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Events with ids: those without an answer yet, and those acknowledged with their id in the ledger.
+#[derive(Debug)]
+pub struct Sender {
+    client: Client,
+    key: String,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    next_id: u32,
+    open: BTreeMap<u32, Value>,
+    acknowledged: BTreeMap<u32, (Value, i64)>,
+    /// Answers that said that an event was there already.
+    repeated: usize,
+    /// Answers 503.
+    unavailable: usize,
+}
+
+impl Sender {
+    /// Nothing sent yet; `key` may write.
+    pub fn new(key: String) -> Self {
+        let client = Client::builder().timeout(PATIENCE).build().expect("a client");
+        Self { client, key, state: Mutex::default() }
+    }
+
+    /// Acknowledged events, answers that told of a repetition, and answers 503.
+    pub fn counts(&self) -> (usize, usize, usize) {
+        let state = self.state.lock().expect("no panic");
+        (state.acknowledged.len(), state.repeated, state.unavailable)
+    }
+
+    /// Sends to `address` until told to stop, or the service has gone.
+    pub async fn run(&self, address: &str, stop: &CancellationToken) {
+        let mut rng = StdRng::seed_from_u64(rand::random());
+        while !stop.is_cancelled() {
+            let events = self.events(&mut rng);
+            if !self.send(address, events).await {
+                return;
+            }
+        }
+    }
+
+    /// Sends what has no answer yet until all has.
+    pub async fn finish(&self, address: &str) {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let open: Vec<_> = self.state.lock().expect("no panic").open.clone().into_iter().collect();
+            if open.is_empty() {
+                return;
+            }
+            for events in open.chunks(500) {
+                assert!(self.send(address, events.to_vec()).await, "the service has gone");
+            }
+            assert!(Instant::now() < end, "events do not get in");
+        }
+    }
+
+    /// New events, unanswered ones of earlier and acknowledged ones again.
+    fn events(&self, rng: &mut StdRng) -> Vec<(u32, Value)> {
+        let mut state = self.state.lock().expect("no panic");
+        let again: Vec<_> = state.open.iter().sample(rng, 2).into_iter().map(|(n, e)| (*n, e.clone())).collect();
+        let known = state.acknowledged.iter().choose(rng).map(|(n, (event, _))| (*n, event.clone()));
+        let mut events: Vec<_> = again.into_iter().chain(known.filter(|_| rng.random_ratio(1, 3))).collect();
+        let most = if rng.random_ratio(1, 5) { 200 } else { 3 };
+        for _ in 0..rng.random_range(1..=most) {
+            let id = state.next_id;
+            state.next_id += 1;
+            let event = json!({
+                "user_id": format!("p{}", rng.random_range(0..PLAYERS)), "points": rng.random_range(-3..=9),
+                "id": format!("event {id}"), "reason": format!("event {id}"),
+            });
+            state.open.insert(id, event.clone());
+            events.push((id, event));
+        }
+        events
+    }
+
+    /// Sends events once and notes what was acknowledged; `false` when nobody answered.
+    async fn send(&self, address: &str, events: Vec<(u32, Value)>) -> bool {
+        let bodies: Vec<&Value> = events.iter().map(|(_, event)| event).collect();
+        let request = self.client.post(address).bearer_auth(&self.key);
+        // A list of one now and then goes as an event by itself.
+        let sent = match bodies[..] {
+            [one] => request.json(one).send().await,
+            _ => request.json(&bodies).send().await,
+        };
+        let Ok(response) = sent else { return false };
+        let status = response.status();
+        let Ok(text) = response.text().await else { return false };
+        let mut state = self.state.lock().expect("no panic");
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            state.unavailable += 1;
+            return true;
+        }
+        assert_eq!(status, StatusCode::OK, "{text}");
+        let mut answer = parsed(&text);
+        let results = match answer["results"].as_array_mut() {
+            Some(results) => std::mem::take(results),
+            None => vec![answer],
+        };
+        assert_eq!(results.len(), events.len());
+        for ((id, event), result) in events.into_iter().zip(results) {
+            assert_eq!(result["status"], "accepted", "{event}: {result}");
+            let row = result["transaction_id"].as_i64().expect("the id of a transaction");
+            state.repeated += usize::from(result["repeated"] == true);
+            state.open.remove(&id);
+            let (_, first) = state.acknowledged.entry(id).or_insert((event, row));
+            assert_eq!(*first, row, "event {id} was acknowledged twice, as two");
+        }
+        true
+    }
+
+    /// Every event is in the ledger once, as it was acknowledged, and the scores are their sums.
+    pub async fn expect_all_once(&self, pool: &PgPool) {
+        let state = self.state.lock().expect("no panic").acknowledged.clone();
+        let rows: Vec<(String, i64, String, i64)> = sqlx::query_as(
+            "SELECT reason, transaction_id, user_id, points FROM centile.score_history WHERE kind = 'score'",
+        )
+        .fetch_all(pool)
+        .await
+        .expect("the ledger");
+        assert_eq!(rows.len(), state.len(), "rows in the ledger, and events");
+        let mut ledger: BTreeMap<String, (i64, String, i64)> = BTreeMap::new();
+        let mut sums: BTreeMap<String, i64> = BTreeMap::new();
+        for (reason, id, user, points) in rows {
+            *sums.entry(user.clone()).or_default() += points;
+            assert!(ledger.insert(reason.clone(), (id, user, points)).is_none(), "{reason} was applied twice");
+        }
+        for (n, (event, row)) in state {
+            let (id, user, points) = ledger.remove(&format!("event {n}")).unwrap_or_else(|| panic!("{event} is lost"));
+            assert!(id == row && event["user_id"] == user.as_str() && event["points"] == points, "{event} as {row}");
+        }
+        let scores: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT user_id, score FROM centile.standings WHERE kind = 'all_time' ORDER BY user_id COLLATE \"C\"",
+        )
+        .fetch_all(pool)
+        .await
+        .expect("the standings");
+        assert_eq!(scores, sums.into_iter().collect::<Vec<_>>());
+    }
+}
