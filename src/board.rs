@@ -1,6 +1,11 @@
 //! Boards: one thing that is ranked, with its rules.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -160,7 +165,8 @@ pub enum FirstLayout {
 /// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, section 6).
 pub const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
 /// The kinds of period that a board keeps when it does not say which.
-pub const DEFAULT_PERIODS: [PeriodKind; 4] = [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
+pub const DEFAULT_PERIODS: [PeriodKind; 4] =
+    [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
 
 /// The rules of a board that does not exist yet.
 #[derive(Debug, Clone)]
@@ -289,14 +295,24 @@ pub async fn list(service: &Service) -> Result<Vec<Board>> {
 }
 
 /// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none.
+///
+/// While PostgreSQL cannot be reached, the board as it was last seen: what is cached of it can go on being served.
 pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
-    if let Some(board) = service.boards.get(slug) {
-        return Ok(board);
+    let last = service.boards.0.get(slug);
+    if let Some((board, seen_at)) = &last
+        && seen_at.elapsed() < LOOKED_UP_FOR
+    {
+        return Ok(Arc::clone(board));
     }
-    let found = service.store.boards(Some(slug.as_str())).await?.pop();
-    let board = Arc::new(found.ok_or_else(|| Error::not_found("board", slug.as_str()))?);
-    service.boards.keep(&board);
-    Ok(board)
+    match service.store.boards(Some(slug.as_str())).await {
+        Ok(mut found) => {
+            let board = Arc::new(found.pop().ok_or_else(|| Error::not_found("board", slug.as_str()))?);
+            service.boards.0.insert(slug.clone(), (Arc::clone(&board), Instant::now()));
+            Ok(board)
+        }
+        Err(error @ Error::Unavailable { .. }) => last.map(|(board, _)| board).ok_or(error),
+        Err(error) => Err(error),
+    }
 }
 
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
@@ -317,26 +333,21 @@ fn check_lanes(lanes: Option<i16>) -> Result<()> {
     }
 }
 
-/// Boards that were looked up lately. A change made elsewhere is seen within a second; what must not be missed is checked
-/// again by the SQL functions.
+/// For how long a board is not looked up again. A change made elsewhere is seen after it; what must not be missed is
+/// checked again by the SQL functions.
+const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
+
+/// Boards as they were last seen, and when.
 #[derive(Debug)]
-pub(crate) struct BoardCache(moka::sync::Cache<BoardSlug, Arc<Board>>);
+pub(crate) struct BoardCache(moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>);
 
 impl Default for BoardCache {
     fn default() -> Self {
-        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(1)).build())
+        Self(moka::sync::Cache::new(10_000))
     }
 }
 
 impl BoardCache {
-    fn get(&self, slug: &BoardSlug) -> Option<Arc<Board>> {
-        self.0.get(slug)
-    }
-
-    fn keep(&self, board: &Arc<Board>) {
-        self.0.insert(board.slug.clone(), Arc::clone(board));
-    }
-
     /// Has the board looked up again.
     pub(crate) fn forget(&self, slug: &BoardSlug) {
         self.0.invalidate(slug);

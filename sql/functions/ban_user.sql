@@ -8,6 +8,7 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_lane    centile_store.board_lanes;
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
     -- Nothing to say on a board that the player never played, nor twice.
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players

@@ -10,6 +10,8 @@ AS $$
 DECLARE
     v_board_id integer;
 BEGIN
+    -- So that its first score finds the ledger ready, whoever writes it.
+    PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds)

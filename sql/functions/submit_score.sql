@@ -7,6 +7,7 @@ AS $$
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_board);
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     PERFORM centile.ensure_users(ARRAY[p_user]);
     RETURN QUERY
     SELECT r.outcome, r.detail, r.repeated, r.result

@@ -7,6 +7,7 @@ DECLARE
     v_target centile_store.score_transactions;
     v_lane   centile_store.board_lanes;
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     SELECT * INTO v_target FROM centile_store.score_transactions
     WHERE id = p_transaction_id AND board_id = v_board.id AND kind = 'score';
     IF NOT FOUND THEN

@@ -23,6 +23,7 @@ use crate::{
         self, Board, BoardChange, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND, FirstLayout, Mode, NewBoard, Order,
         PeriodKind, Ties,
     },
+    user::check_text,
 };
 
 /// The rules of a new board.
@@ -64,6 +65,7 @@ impl TryFrom<CreateBoard> for NewBoard {
     type Error = Error;
 
     fn try_from(request: CreateBoard) -> Result<Self> {
+        check_time_zone(request.time_zone.as_deref())?;
         Ok(Self {
             slug: request.slug.parse().map_err(|error| renamed(error, "slug"))?,
             title: request.title,
@@ -78,6 +80,11 @@ impl TryFrom<CreateBoard> for NewBoard {
             first_layout: request.first_layout,
         })
     }
+}
+
+/// Refuses what PostgreSQL could not even be asked about; which zones there are is for it to say.
+fn check_time_zone(name: Option<&str>) -> Result<()> {
+    name.map_or(Ok(()), |name| check_text("time_zone", name, 128))
 }
 
 /// The same refusal, naming the field as this call names it.
@@ -243,6 +250,7 @@ pub(super) async fn update(api: Data<Api>, request: HttpRequest, payload: Payloa
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let change: UpdateBoard = body::json(&api.settings, &request, payload).await?;
+    check_time_zone(change.time_zone.as_deref())?;
     let board = board::update(&api.service, &path.board, change.into()).await?;
     Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
 }

@@ -48,10 +48,6 @@ async fn two_instances_and_four_lanes() {
     let mut record = load.begin().await;
     record.join(load.run(&stop_after(duration(30))).await);
     examine(&db, &load, &record, "two instances, four lanes").await;
-    // Both made the ledger's months at the same moment.
-    for instance in instances {
-        assert!(!instance.output().contains("could not be made"), "{}", instance.output());
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

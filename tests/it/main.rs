@@ -9,6 +9,7 @@ mod fault_kill;
 mod fault_redis;
 mod http_api;
 mod http_concurrency;
+mod http_errors;
 mod http_property;
 mod local_servers;
 mod real_data;

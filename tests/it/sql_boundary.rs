@@ -74,15 +74,14 @@ async fn four_lanes_cross_boundaries_under_load() {
         assert!(periods >= least, "only {periods} periods of kind {kind}");
         assert_eq!(holding, events, "every event lies in exactly one {kind}");
     }
-    // Each was read, and all that happened in it counts there, and nothing else.
+    // All that happened in a period counts there, and nothing else.
     audit::rankings_are_sound(&pool).await;
     // The service would have repeated what was a deadlock's victim.
     let deadlocks = count(&pool, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await;
     assert_eq!(deadlocks, 0);
 }
 
-/// Four callers that write, each to a player of its own lane or not as it happens, until told to stop; every write's begin
-/// and length.
+/// Four callers that write until told to stop; when each write began, and how long it took.
 fn write(serve: &Serve, key: &str, stop: &Arc<AtomicBool>) -> JoinSet<Vec<(Instant, Duration)>> {
     let mut callers = JoinSet::new();
     for caller in 0..4 {
@@ -173,4 +172,29 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
     eprintln!("{made} months in {took:?}; longest of {after} writes before {before:?}, meanwhile {during:?}");
     assert!(after > dumped && usize::try_from(after).is_ok_and(|after| after == writes.len() + 1));
     assert!(during <= before + Duration::from_millis(100), "writers waited: {before:?} before, {during:?} meanwhile");
+}
+
+#[tokio::test]
+async fn months_are_made_once_by_two_at_the_same_time() {
+    const MAKE: &str = "SELECT centile.ensure_ledger_months('2031-01-01', '2031-03-31')";
+    const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let db = TestDb::new().await;
+    let pool = db.pool().await;
+    let mut first = pool.begin().await.expect("a transaction");
+    let made: i32 = sqlx::query_scalar(MAKE).fetch_one(&mut *first).await.expect("the months");
+    assert_eq!(made, 3);
+    // The second has looked already, found none, and waits.
+    let second = tokio::spawn({
+        let pool = pool.clone();
+        async move { sqlx::query_scalar::<_, i32>(MAKE).fetch_one(&pool).await }
+    });
+    let waiting = async {
+        while count(&pool, WAITING).await == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), waiting).await.expect("the second waits");
+    first.commit().await.expect("a commit");
+    assert_eq!(second.await.expect("the second").expect("nothing is left to make"), 0);
 }

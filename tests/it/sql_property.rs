@@ -103,6 +103,11 @@ async fn run(db: &TestDb, seed: u64) {
     }
     let mut until_compared = 0;
     for _ in 0..OPERATIONS {
+        if source.one_in(12) {
+            for board in &mut boards {
+                board.set_clock_back(&mut connection).await;
+            }
+        }
         let operation = source.operation();
         perform(&mut connection, &mut source, &mut players, &mut boards, &operation).await;
         if until_compared == 0 {

@@ -16,7 +16,6 @@ const PERIODS: [&str; 4] = ["all_time", "month", "week", "day"];
 async fn ranking(site: &Site) -> Vec<(String, i64)> {
     let mut lists = Vec::new();
     for period in PERIODS {
-        // The second position on: lists are read past the cache; the first by itself.
         let list = site.get(&format!("{SCORES}?period={period}")).await.is(200);
         assert_eq!(list["players"], json!(list["scores"].as_array().unwrap().len()));
         lists.push(column(&list["scores"], "score"));

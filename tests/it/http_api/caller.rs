@@ -90,10 +90,8 @@ async fn keys_open_what_they_are_for() {
     let send = async |path: &str, key: &str| site.json(Method::POST, path, key, event.to_string()).await;
 
     let none = site.send(Method::POST, main, &[("content-type", "application/json")], event.to_string()).await;
-    assert_eq!(
-        (none.headers[WWW_AUTHENTICATE].as_bytes(), &none.headers[CONTENT_TYPE]),
-        (&b"Bearer"[..], "application/problem+json")
-    );
+    assert_eq!(none.headers[WWW_AUTHENTICATE], "Bearer");
+    assert_eq!(none.headers[CONTENT_TYPE], "application/problem+json");
     none.is(401);
     let mut changed = site.server_key.clone();
     let last = changed.pop().unwrap();

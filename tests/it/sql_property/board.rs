@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
@@ -45,6 +45,8 @@ pub struct Board {
     pub player_lanes: HashMap<i64, i16>,
     /// Lane and batch of each row of the ledger.
     pub numbers: HashMap<i64, (i16, i64)>,
+    /// What a clock showed that has been set back.
+    clock_was: Option<DateTime<Utc>>,
     /// What was answered to each score, by its id in the ledger.
     answers: HashMap<i64, Value>,
     /// Ids in the ledger of events by their number in [`Source::sent`].
@@ -99,6 +101,7 @@ impl Board {
             moments: Vec::new(),
             player_lanes,
             numbers: HashMap::new(),
+            clock_was: None,
             answers: HashMap::new(),
             ids: HashMap::new(),
         }
@@ -251,9 +254,18 @@ impl Board {
         i64::try_from(self.oracle.rules.better(score)).expect("a score within bounds")
     }
 
-    /// The time of a lane's last row in the ledger.
+    /// The time that nothing in a lane may be before: that of its last row in the ledger, or of a clock set back since.
     fn last_at(&self, lane: i16) -> Option<DateTime<Utc>> {
-        self.oracle.rows.iter().filter(|row| self.numbers[&row.id].0 == lane).map(|row| row.at).max()
+        let rows = self.oracle.rows.iter().filter(|row| self.numbers[&row.id].0 == lane);
+        rows.map(|row| row.at).max().max(self.clock_was)
+    }
+
+    /// As if the database's clock had been ahead for a while and were set right now.
+    pub async fn set_clock_back(&mut self, connection: &mut PgConnection) {
+        let statement = "UPDATE centile_store.board_lanes SET last_at = greatest(last_at, $2) WHERE board_id = $1";
+        let ahead = now() + TimeDelta::milliseconds(400);
+        sqlx::query(statement).bind(self.id).bind(ahead).execute(connection).await.unwrap();
+        self.clock_was = Some(ahead);
     }
 
     /// Checks and keeps the lane and batch of a row of the ledger.

@@ -1,0 +1,160 @@
+//! A database that cannot be reached: 503, never a false success, and tops that say how old they are.
+
+use std::time::Duration;
+
+use centile::local::{LocalPostgres, PostgresOptions};
+use futures::future::join_all;
+use reqwest::{
+    Method,
+    header::{AGE, ETAG, IF_NONE_MATCH, RETRY_AFTER},
+};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{SCORES, refused};
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{Serve, own_postgres},
+};
+
+/// Fails unless it is said that nothing can be said now.
+#[track_caller]
+fn unavailable(answer: &Answer, what: &str) {
+    refused(answer, 503, "", what);
+    let seconds: u64 = answer.headers[RETRY_AFTER].to_str().unwrap().parse().unwrap();
+    assert!(seconds >= 1 && answer.body["retry_after"] == json!(seconds), "{what}: {answer:?}");
+    assert!(!answer.text.contains("postgres://") && !answer.text.contains("127.0.0.1"), "{what}: {answer:?}");
+}
+
+/// What reads the database.
+const READS: [&str; 13] = [
+    "/readyz",
+    "/v1/boards",
+    "/v1/users/ada",
+    "/v1/scores",
+    "/v1/scores/ada",
+    "/v1/boards/main/scores?from=2",
+    "/v1/boards/main/scores?users=ada",
+    "/v1/boards/main/scores/ada",
+    "/v1/boards/main/scores?period=day:2024-01-15",
+    "/v1/boards/main/scores/ada/history",
+    "/v1/boards/main/rank?score=1",
+    "/v1/boards/main/distribution",
+    "/v1/boards/main/periods",
+];
+
+/// What writes, beside scores.
+const ACTS: [(Method, &str); 5] = [
+    (Method::POST, "/v1/boards"),
+    (Method::PUT, "/v1/users/ada"),
+    (Method::POST, "/v1/users/ada/ban"),
+    (Method::DELETE, "/v1/boards/main/scores/ada"),
+    (Method::POST, "/v1/boards/main/transactions/1/void"),
+];
+
+/// A service with an in-process cache, and a PostgreSQL that may be killed.
+async fn site() -> (Site, LocalPostgres) {
+    let postgres = own_postgres(PostgresOptions::ephemeral()).await;
+    let url = postgres.url("postgres");
+    let at = url.clone();
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&at, None, "gone:", &[])).await.unwrap();
+    (Site::of(serve, &url), postgres)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
+    let (site, mut postgres) = site().await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+
+    // Killed while scores come in: what was accepted is there afterwards, and nothing that was not sent.
+    let (mut accepted, mut sent) = (0, 0);
+    let writing = async {
+        loop {
+            sent += 1;
+            let answer = site.post(SCORES, json!({"user_id": "cyd", "points": 1})).await;
+            if answer.status != 200 {
+                break unavailable(&answer, "a score during the crash");
+            }
+            accepted += 1;
+        }
+    };
+    let killing = async {
+        sleep(Duration::from_millis(300)).await;
+        tokio::task::block_in_place(|| postgres.kill_hard()).unwrap();
+    };
+    tokio::join!(writing, killing);
+
+    // Also after what is remembered of boards and keys has been forgotten.
+    for wait in [Duration::ZERO, Duration::from_secs(5)] {
+        sleep(wait).await;
+        let reads = READS.map(|path| async { unavailable(&site.get(path).await, path) });
+        let site = &site;
+        let event = json!({"user_id": "ada", "points": 1000});
+        let list = json!([event, event]);
+        let scores = [(SCORES, &event), (SCORES, &list), ("/v1/scores", &event)];
+        let scores = scores.map(|(path, body)| async move { unavailable(&site.post(path, body).await, path) });
+        let acts = ACTS.map(|(method, path)| async move {
+            let body = match (&method, path) {
+                (&Method::DELETE, _) => Value::Null,
+                (_, "/v1/boards") => json!({"slug": "new", "mode": "sum"}),
+                _ => json!({}),
+            };
+            unavailable(&site.admin(method, path, body).await, path);
+        });
+        tokio::join!(join_all(reads), join_all(scores), join_all(acts));
+        assert_eq!(site.get("/healthz").await.status, 200, "the process lives");
+    }
+
+    tokio::task::block_in_place(|| postgres.start_again()).unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while site.get("/readyz").await.status != 200 {
+        assert!(Instant::now() < end, "the database is back, and nobody notices");
+        sleep(Duration::from_millis(100)).await;
+    }
+    // Connections that broke unnoticed are replaced as they are met.
+    let mut answer = site.post(SCORES, json!({"user_id": "dan", "points": 1, "id": "once"})).await;
+    while answer.status == 503 {
+        assert!(Instant::now() < end, "scores cannot be written again: {answer:?}");
+        answer = site.post(SCORES, json!({"user_id": "dan", "points": 1, "id": "once"})).await;
+    }
+    answer.is(200);
+    let top = site.get(SCORES).await.is(200);
+    let score = |user: &str| {
+        let row = top["scores"].as_array().unwrap().iter().find(|row| row["user_id"] == user);
+        row.and_then(|row| row["score"].as_i64()).unwrap_or_default()
+    };
+    assert_eq!((score("ada"), score("bob"), score("dan"), &top["stale"]), (40, 30, 1, &Value::Null));
+    assert!((accepted..=sent).contains(&score("cyd")), "{accepted} of {sent} were accepted, {top}");
+    let user = site.get("/v1/users/ada").await.is(200);
+    assert_eq!(user["banned"], false);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_top_goes_on_being_served_with_its_age_while_the_database_is_gone() {
+    let (site, mut postgres) = site().await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+    let top = site.get(SCORES).await;
+    let tag = top.headers[ETAG].to_str().unwrap().to_owned();
+    let top = top.is(200);
+    tokio::task::block_in_place(|| postgres.kill_hard()).unwrap();
+    for seconds in [0, 3, 2] {
+        sleep(Duration::from_secs(seconds)).await;
+        let stale = site.send(Method::GET, SCORES, &[(IF_NONE_MATCH.as_str(), &tag)], String::new()).await;
+        if seconds == 0 && stale.status == 304 {
+            // A list may lag by 250 ms before it counts as stale.
+            continue;
+        }
+        assert_eq!((stale.status, stale.headers.get(ETAG)), (200, None), "after {seconds} s more: {stale:?}");
+        let age: u64 = stale.headers[AGE].to_str().unwrap().parse().unwrap();
+        let stale = stale.is(200);
+        assert!(age >= seconds && stale["stale"] == true && stale["stale_for_seconds"] == json!(age), "{stale}");
+        assert_eq!((&stale["scores"], &stale["version"]), (&top["scores"], &top["version"]));
+    }
+    unavailable(&site.get("/v1/boards/main/scores?limit=7").await, "a top that nobody has asked for");
+    tokio::task::block_in_place(|| postgres.start_again()).unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while site.get(SCORES).await.is(200)["stale"] == true {
+        assert!(Instant::now() < end, "the top stays stale");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
