@@ -37,6 +37,7 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_lane    centile_store.board_lanes;
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
     -- Nothing to say on a board that the player never played, nor twice.
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
@@ -57,6 +58,8 @@ CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::tex
 DECLARE
     v_board_id integer;
 BEGIN
+    -- So that its first score finds the ledger ready, whoever writes it.
+    PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds)
@@ -217,8 +220,22 @@ $$;
 COMMENT ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) IS 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e WHERE p.board = ''main'' AND p.kind = ''all_time'' ORDER BY e.rank_key DESC, e.tie_key DESC LIMIT 3;';
 
 CREATE FUNCTION centile.epoch() RETURNS text
-    LANGUAGE sql STABLE
-    RETURN COALESCE(NULLIF(current_setting('centile.epoch'::text, true), ''::text), (SELECT "left"(encode(sha256(convert_to(concat_ws(':'::text, s.system_identifier, CASE WHEN (NOT pg_is_in_recovery()) THEN "left"(pg_walfile_name(pg_current_wal_lsn()), 8) ELSE NULL::text END, d.oid), 'UTF8'::name)), 'hex'::text), 12) AS "left" FROM pg_control_system() s(pg_control_version, catalog_version_no, system_identifier, pg_control_last_modified), pg_database d WHERE (d.datname = current_database())));
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_known text := current_setting('centile.epoch', true);
+BEGIN
+    IF v_known <> '' THEN
+        RETURN v_known;
+    END IF;
+    RETURN (SELECT left(encode(sha256(convert_to(concat_ws(':',
+                s.system_identifier,
+                CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END,
+                d.oid), 'UTF8')), 'hex'), 12)
+            FROM pg_control_system() s, pg_database d
+            WHERE d.datname = current_database());
+END
+$$;
 
 COMMENT ON FUNCTION centile.epoch() IS 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 
@@ -249,7 +266,9 @@ CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean) RETURNS void
 BEGIN
     PERFORM centile_store.user_named(p_user);
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
-    WHERE external_id = p_user AND (banned_at IS NOT NULL) <> p_banned;
+    WHERE external_id = p_user AND (banned_at IS NOT NULL) <> p_banned
+      -- A ban that came in between stands.
+      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
 END
 $$;
 
@@ -508,6 +527,7 @@ DECLARE
     v_user_id bigint := centile_store.user_named(p_user);
     v_lane    centile_store.board_lanes;
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
     RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason);
 END
@@ -579,7 +599,9 @@ BEGIN
         ORDER BY s.bucket, s.stripe DESC
     LOOP
         SELECT * INTO v_next FROM centile_store.stripes s
-        WHERE s.ranking_id = p_ranking_id AND s.bucket = v_large.bucket AND s.stripe = v_large.stripe + 1;
+        WHERE s.ranking_id = p_ranking_id
+          AND (s.rank_key, s.tie_key, s.user_key) > (v_large.rank_key, v_large.tie_key, v_large.user_key)
+        ORDER BY s.rank_key, s.tie_key, s.user_key LIMIT 1;
 
         -- The first key of each piece but the lowest, and the players of all pieces.
         EXECUTE format(
@@ -603,11 +625,9 @@ BEGIN
                 USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
         END IF;
 
-        UPDATE centile_store.stripes SET stripe = stripe + v_large.pieces - 1
-        WHERE ranking_id = p_ranking_id AND bucket = v_large.bucket AND stripe > v_large.stripe;
         INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, v_large.bucket, v_large.stripe + b.n, (b.low ->> 0)::bigint, (b.low ->> 1)::bigint, (b.low ->> 2)::bigint
-        FROM jsonb_array_elements(v_cuts.bounds) WITH ORDINALITY AS b (low, n);
+        SELECT p_ranking_id, v_large.bucket, v_large.stripe, (b.low ->> 0)::bigint, (b.low ->> 1)::bigint, (b.low ->> 2)::bigint
+        FROM jsonb_array_elements(v_cuts.bounds) AS b (low);
 
         -- Lane 0 takes what the pieces have; what the other lanes held of the stripe stays with its lowest piece.
         UPDATE centile_store.stripe_counts c
@@ -620,6 +640,13 @@ BEGIN
         v_made := v_made + v_large.pieces - 1;
     END LOOP;
     IF v_made > 0 THEN
+        -- Numbered anew once for all cuts: once for each would cost the square of their number.
+        UPDATE centile_store.stripes s SET stripe = n.stripe
+        FROM (SELECT rank_key, tie_key, user_key,
+                     row_number() OVER (PARTITION BY bucket ORDER BY rank_key, tie_key, user_key) AS stripe
+              FROM centile_store.stripes WHERE ranking_id = p_ranking_id) n
+        WHERE s.ranking_id = p_ranking_id AND s.stripe <> n.stripe
+          AND (s.rank_key, s.tie_key, s.user_key) = (n.rank_key, n.tie_key, n.user_key);
         UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
     END IF;
     RETURN v_made;
@@ -634,6 +661,7 @@ CREATE FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint,
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_board);
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     PERFORM centile.ensure_users(ARRAY[p_user]);
     RETURN QUERY
     SELECT r.outcome, r.detail, r.repeated, r.result
@@ -642,7 +670,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) IS 'Writes one score and says what became of it. Example: SELECT outcome, result -> ''periods'' -> ''all_time'' -> ''score'' AS score FROM centile.submit_score(''main'', ''ann'', 10, ''first win'');';
+COMMENT ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) IS 'Writes one score and says what became of it; one call per transaction, or two sessions may deadlock. Example: SELECT outcome, result -> ''periods'' -> ''all_time'' -> ''score'' AS score FROM centile.submit_score(''main'', ''ann'', 10, ''first win'');';
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -679,7 +707,8 @@ BEGIN
     END IF;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
-       AND EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id) THEN
+       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
+            OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)) THEN
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', HINT = 'Create another board and import the events into it.';
     END IF;
@@ -706,6 +735,7 @@ DECLARE
     v_target centile_store.score_transactions;
     v_lane   centile_store.board_lanes;
 BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
     SELECT * INTO v_target FROM centile_store.score_transactions
     WHERE id = p_transaction_id AND board_id = v_board.id AND kind = 'score';
     IF NOT FOUND THEN
@@ -724,19 +754,20 @@ $$;
 
 COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
 
-CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, above bigint)
+CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, higher_stripes bigint, in_stripe bigint[], has_all_equals boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT s.bucket,
            (SELECT coalesce(sum(c.players), 0)
             FROM centile_store.stripe_counts x, unnest(x.counts[s.stripe + 1:]) AS c (players)
-            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint
-           + centile_store.count_between(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-                                         s.next_rank_key, s.next_tie_key, s.next_user_key)
+            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint,
+           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+                                         s.next_rank_key, s.next_tie_key, s.next_user_key),
+           s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key
     FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
 $$;
 
-COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'The bucket of a key and the players above the key in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'The bucket of a key, and the players above it in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';
 
 CREATE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -2017,13 +2048,16 @@ CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
 COMMENT ON FUNCTION centile_store.bucket_table(p_bucket smallint) IS 'Name of a bucket''s table. Example: SELECT centile_store.bucket_table(7::smallint);';
 
 CREATE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[]
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     AS $$
-    SELECT array_agg(x.players ORDER BY x.place)
-    FROM (SELECT c.place, sum(c.players)::bigint AS players
-          FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
-          WHERE b.ranking_id = p_ranking_id
-          GROUP BY c.place) x
+BEGIN
+    RETURN (
+        SELECT array_agg(x.players ORDER BY x.place)
+        FROM (SELECT c.place, sum(c.players)::bigint AS players
+              FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
+              WHERE b.ranking_id = p_ranking_id
+              GROUP BY c.place) x);
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) IS 'Players of each bucket of a ranking, lowest first. Example: SELECT centile_store.bucket_totals(1);';
@@ -2042,19 +2076,23 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
-CREATE TABLE centile_store.bucket_counts (
-    ranking_id bigint NOT NULL,
-    lane smallint NOT NULL,
-    counts bigint[] NOT NULL,
-    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
-)
-WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
-
 CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN (SELECT (a.above + ((SELECT COALESCE(sum(c.players), (0)::numeric) AS "coalesce" FROM centile_store.bucket_counts b, LATERAL unnest(b.counts[(a.bucket + 2):]) c(players) WHERE (b.ranking_id = count_above.p_ranking_id)))::bigint) FROM centile_store.above_in_bucket(count_above.p_ranking_id, count_above.p_rank_key, count_above.p_tie_key, count_above.p_user_key) a(bucket, above));
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_stripe record;
+BEGIN
+    SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
+    RETURN (SELECT coalesce(sum(c.players), 0)
+            FROM centile_store.bucket_counts b, unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
+            WHERE b.ranking_id = p_ranking_id)
+        + (SELECT coalesce(sum(c.players), 0)
+           FROM centile_store.stripe_counts x, unnest(x.counts[v_stripe.stripe + 1:]) AS c (players)
+           WHERE x.ranking_id = p_ranking_id AND x.bucket = v_stripe.bucket)
+        + centile_store.count_between(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+                                      v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key);
+END
+$$;
 
 COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, 100, 0, 0) FROM centile.periods r LIMIT 1;';
 
@@ -2665,6 +2703,813 @@ $$;
 
 COMMENT ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a bucket between two keys, both excluded. Example: SELECT centile_store.count_between(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
 
+CREATE FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+ELSE
+RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                          count(*)]
+        FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key. Example: SELECT centile_store.count_in_stripe(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
+
 CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -2706,6 +3551,8 @@ BEGIN
 
     WITH bound AS (
         SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+        -- The lowest stripe begins there anyway, and it has no negative.
+        WHERE score > -9223372036854775808
         UNION ALL
         SELECT -9223372036854775808
     ), ordered AS (
@@ -2834,23 +3681,13 @@ $$;
 
 COMMENT ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) IS 'The entries that a batch of events leads to, event by event. Example: SELECT c.event, c.period, c.score FROM centile_store.boards b CROSS JOIN LATERAL centile_store.fold_events(b, ''{1}'', ''{10}'', ''{NULL}'', ''{2024-01-17 20:00Z}'', ''{NULL}'') f CROSS JOIN LATERAL unnest(f.changes) c WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period text, ranking_id bigint)
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id
-    FROM unnest(p_kinds) AS k (kind)
-    CROSS JOIN LATERAL (
-        SELECT * FROM centile_store.periods p
-        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
-        ORDER BY p.starts_at DESC LIMIT 1) p
-    WHERE p_at < p.ends_at
-$$;
-
-COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
-
 CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) RETURNS boolean
-    LANGUAGE sql STABLE
-    RETURN ((SELECT count(*) AS count FROM centile_store.periods_at((has_unopened_period.p_board).id, (has_unopened_period.p_board).periods, has_unopened_period.p_at) periods_at(period, ranking_id)) < cardinality((p_board).periods));
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at)) < cardinality(p_board.periods);
+END
+$$;
 
 COMMENT ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) IS 'Whether a period that holds this time is not open yet. Example: SELECT centile_store.has_unopened_period(b, ''2024-01-15 12:00Z'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
@@ -2887,29 +3724,34 @@ CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RET
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_bucket smallint;
-    v_left   bigint;
-    v_stripe integer;
-    v_next   centile_store.stripes;
+    v_buckets bigint[] := centile_store.bucket_totals(p_ranking_id);
+    v_stripes bigint[];
+    v_left    bigint := p_position;
+    v_bucket  smallint := 99;
+    v_stripe  integer;
+    v_next    centile_store.stripes;
 BEGIN
-    -- Players at or below the bottom of each bucket, counted from the top.
-    SELECT t.place - 1, p_position - (t.running - t.players) INTO v_bucket, v_left
-    FROM (SELECT place, players, sum(players) OVER (ORDER BY place DESC) AS running
-          FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS x (players, place)) t
-    WHERE t.running >= p_position
-    ORDER BY t.place DESC LIMIT 1;
-    IF NOT FOUND OR p_position < 1 THEN
+    IF v_buckets IS NULL OR p_position < 1 THEN
         RETURN;
     END IF;
+    WHILE v_left > v_buckets[v_bucket + 1] LOOP
+        v_left := v_left - v_buckets[v_bucket + 1];
+        v_bucket := v_bucket - 1;
+        IF v_bucket < 0 THEN
+            RETURN;
+        END IF;
+    END LOOP;
 
-    SELECT t.place, v_left - (t.running - t.players) INTO v_stripe, v_left
-    FROM (SELECT place, players, sum(players) OVER (ORDER BY place DESC) AS running
-          FROM (SELECT c.place, sum(c.players)::bigint AS players
-                FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
-                WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
-                GROUP BY c.place) x) t
-    WHERE t.running >= v_left
-    ORDER BY t.place DESC LIMIT 1;
+    SELECT array_agg(x.players ORDER BY x.place) INTO v_stripes
+    FROM (SELECT c.place, sum(c.players)::bigint AS players
+          FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
+          WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
+          GROUP BY c.place) x;
+    v_stripe := cardinality(v_stripes);
+    WHILE v_left > v_stripes[v_stripe] LOOP
+        v_left := v_left - v_stripes[v_stripe];
+        v_stripe := v_stripe - 1;
+    END LOOP;
 
     -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high.
     SELECT * INTO v_next FROM centile_store.stripes s
@@ -2976,6 +3818,16 @@ $$;
 
 COMMENT ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking at and below a key, best first. Example: SELECT * FROM centile_store.keys_down(1, 100, 0, 0, 5);';
 
+CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) RETURNS timestamp with time zone
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (SELECT greatest(p_at, last_at) FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
+
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
@@ -2986,12 +3838,6 @@ WITH (fillfactor='20');
 
 COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks.';
 
-CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) RETURNS timestamp with time zone
-    LANGUAGE sql STABLE
-    RETURN (SELECT GREATEST(lane_time.p_at, board_lanes.last_at) AS "greatest" FROM centile_store.board_lanes WHERE ((board_lanes.board_id = lane_time.p_board_id) AND (board_lanes.lane = lane_time.p_lane)));
-
-COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
-
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
     AS $$
@@ -2999,8 +3845,11 @@ DECLARE
     v_lane centile_store.board_lanes;
 BEGIN
     PERFORM centile_store.lock_structure(p_board.id, false);
-    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes
-    WHERE board_id = p_board.id AND lane = centile.lane_hash(p_external_id) % p_board.lanes FOR UPDATE;
+    -- The number of lanes may have changed until the lock was held.
+    SELECT l.* INTO STRICT v_lane
+    FROM centile_store.boards b
+    JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
+    WHERE b.id = p_board.id FOR UPDATE OF l;
     RETURN v_lane;
 END
 $$;
@@ -3048,6 +3897,20 @@ CREATE FUNCTION centile_store.percentiles(p_ranking_id bigint) RETURNS TABLE(per
 $$;
 
 COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint) IS 'Scores at the tenth percentiles of a ranking. Example: SELECT * FROM centile_store.percentiles(1);';
+
+CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period text, ranking_id bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id
+    FROM unnest(p_kinds) AS k (kind)
+    CROSS JOIN LATERAL (
+        SELECT * FROM centile_store.periods p
+        WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
+        ORDER BY p.starts_at DESC LIMIT 1) p
+    WHERE p_at < p.ends_at
+$$;
+
+COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
 CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
@@ -3132,8 +3995,13 @@ $$;
 COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
 
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
-    LANGUAGE sql STABLE
-    RETURN (SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce" FROM centile_store.bucket_counts b, LATERAL unnest(b.counts) c(players) WHERE (b.ranking_id = player_count.p_ranking_id));
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (SELECT coalesce(sum(c.players), 0)::bigint FROM centile_store.bucket_counts b, unnest(b.counts) AS c (players)
+            WHERE b.ranking_id = p_ranking_id);
+END
+$$;
 
 COMMENT ON FUNCTION centile_store.player_count(p_ranking_id bigint) IS 'Players of a ranking. Example: SELECT centile_store.player_count(1);';
 
@@ -3161,7 +4029,9 @@ COMMENT ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigi
 CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
-    SELECT centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id),
+    -- Whoever has left since, by a void, a reset or a ban, has no rank.
+    SELECT CASE WHEN l.user_id IS NOT NULL THEN
+               centile_store.rank_of_key(g.id, b.ties = 'shared', l.rank_key, l.tie_key, -l.user_id) END,
            CASE WHEN p_was_rank_key IS NOT NULL THEN
                centile_store.rank_of_key(g.id, b.ties = 'shared', p_was_rank_key, p_was_tie_key, -p_user_id)
                -- The player does not stand before the own former self.
@@ -3170,6 +4040,8 @@ CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint,
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
     FROM centile_store.rankings g
+    -- An earlier answer may name a ranking that has been let go since.
+    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     WHERE g.id = p_ranking_id
@@ -3342,8 +4214,11 @@ BEGIN
     SELECT array_agg(external_id) INTO v_claimed FROM claimed;
 
     -- 3. The lane's row. From here on this lane is ours alone.
-    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes
+    SELECT * INTO v_lane FROM centile_store.board_lanes
     WHERE board_id = p_board_id AND lane = p_lane FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
+    END IF;
 
     -- 4. The time of all live events of the batch.
     v_now := clock_timestamp();
@@ -3351,37 +4226,43 @@ BEGIN
 
     -- 5. What can be said of each event by itself.
     WITH e AS (
-        SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash,
-               e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
+        SELECT e.*, e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
         FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times, v_hashes) WITH ORDINALITY
             AS e (user_id, points, id, tiebreak, at, hash, event)
-        WINDOW same AS (PARTITION BY e.id ORDER BY e.event)
+    ), checked AS (
+        SELECT e.event, e.id, e.hash, e.at, u.id AS internal_id,
+               CASE
+                   WHEN e.is_known THEN
+                       CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+                   WHEN u.id IS NULL THEN 'unknown_user'
+                   -- The caller knows another number of lanes: it looks the board up again.
+                   WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
+                   WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
+                   WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
+                   WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
+                   WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
+                   WHEN e.at > v_now THEN 'time_in_future'
+                   WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
+               END AS outcome
+        FROM e
+        -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
+                           WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                           WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
     )
-    SELECT array_agg(u.id ORDER BY e.event),
-           array_agg(coalesce(e.at, v_at) ORDER BY e.event),
+    -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
+    SELECT array_agg(c.internal_id ORDER BY c.event),
+           array_agg(coalesce(c.at, v_at) ORDER BY c.event),
            array_agg(CASE
-               WHEN e.is_known THEN
-                   CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
-               WHEN u.id IS NULL THEN 'unknown_user'
-               -- The caller knows another number of lanes: it looks the board up again.
-               WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
-               WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
-               WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
-               WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
-               WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
-               WHEN e.at > v_now THEN 'time_in_future'
-               WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
-               WHEN e.id IS NOT NULL AND e.first_event < e.event THEN
-                   CASE WHEN e.first_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
-           END ORDER BY e.event)
+               WHEN c.outcome IS NOT NULL THEN c.outcome
+               WHEN c.id IS NOT NULL AND c.first_event < c.event THEN
+                   CASE WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END
+           END ORDER BY c.event)
     INTO v_users, v_times, v_outcomes
-    FROM e
-    -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
-                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                       WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
+    FROM (SELECT checked.*, first_value(event) OVER same AS first_event, first_value(hash) OVER same AS first_hash
+          FROM checked WINDOW same AS (PARTITION BY id ORDER BY outcome IS NOT NULL, event)) c;
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
@@ -3447,8 +4328,8 @@ BEGIN
 
     IF v_claimed IS NOT NULL THEN
         UPDATE centile_store.transaction_ids t
-        SET result = e.result
-        FROM unnest(p_ids, v_results) AS e (id, result)
+        SET result = e.result, content_hash = e.hash
+        FROM unnest(p_ids, v_results, v_hashes) AS e (id, result, hash)
         WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
         DELETE FROM centile_store.transaction_ids t
         WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
@@ -3561,8 +4442,11 @@ $$;
 COMMENT ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) IS 'Rows of a ranking around a player. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';
 
 CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
-    LANGUAGE sql STABLE
+    LANGUAGE plpgsql STABLE
     AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
     WITH key AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, p_position + k.ordinal - 1 AS position
         FROM centile_store.keys_down(p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit)
@@ -3580,18 +4464,19 @@ CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p
     FROM key k
     JOIN centile_store.users u ON u.id = -k.user_key
     LEFT JOIN first f ON f.rank_key = k.rank_key
-    ORDER BY k.position
+    ORDER BY k.position;
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 4, 10);';
 
-CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
+CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, low_rank_key bigint, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
     LANGUAGE sql STABLE
     AS $$
-    SELECT s.bucket, s.stripe, coalesce(n.rank_key, 9223372036854775807), coalesce(n.tie_key, 9223372036854775807),
+    SELECT s.bucket, s.stripe, s.rank_key, coalesce(n.rank_key, 9223372036854775807), coalesce(n.tie_key, 9223372036854775807),
            coalesce(n.user_key, 9223372036854775807)
     FROM (
-        SELECT s.bucket, s.stripe FROM centile_store.stripes s
+        SELECT s.bucket, s.stripe, s.rank_key FROM centile_store.stripes s
         WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (p_rank_key, p_tie_key, p_user_key)
         ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
     LEFT JOIN LATERAL (
@@ -3807,10 +4692,10 @@ CREATE VIEW centile.standings AS
  SELECT b.slug AS board,
     p.kind,
     p.label,
-    row_number() OVER (PARTITION BY l.ranking_id ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
+    row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
         CASE
-            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY l.ranking_id ORDER BY l.rank_key DESC)
-            ELSE row_number() OVER (PARTITION BY l.ranking_id ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.kind, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
         END AS rank,
     u.external_id AS user_id,
     u.name AS user_name,
@@ -3861,6 +4746,16 @@ ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE centile_store.bucket_counts (
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    counts bigint[] NOT NULL,
+    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
+)
+WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
 
 CREATE TABLE centile_store.leaderboard_bucket (
     bucket smallint NOT NULL,
@@ -4085,8 +4980,6 @@ GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 
 GRANT SELECT ON TABLE centile_store.boards TO centile_reader;
 
-GRANT SELECT ON TABLE centile_store.bucket_counts TO centile_reader;
-
 GRANT SELECT ON TABLE centile_store.board_lanes TO centile_reader;
 
 GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
@@ -4116,6 +5009,8 @@ GRANT SELECT ON TABLE centile.users TO centile_reader;
 GRANT SELECT ON TABLE centile_store.applied_sql TO centile_reader;
 
 GRANT SELECT ON TABLE centile_store.board_players TO centile_reader;
+
+GRANT SELECT ON TABLE centile_store.bucket_counts TO centile_reader;
 
 GRANT SELECT ON TABLE centile_store.leaderboard_bucket TO centile_reader;
 

@@ -20,12 +20,16 @@ impl Acknowledged {
         lanes[lane] = lanes[lane].max(batch);
     }
 
-    /// Whether a state with these batches holds all that was acknowledged.
-    pub(crate) fn is_covered_by(&self, board_id: i32, batches: &[i64]) -> bool {
+    /// What was acknowledged of a board so far, by lane.
+    pub(crate) fn of(&self, board_id: i32) -> Vec<i64> {
         let boards = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(lanes) = boards.get(&board_id) else { return true };
-        lanes.iter().enumerate().all(|(lane, batch)| batches.get(lane).is_some_and(|held| held >= batch))
+        boards.get(&board_id).cloned().unwrap_or_default()
     }
+}
+
+/// Whether a state with these batches holds all of `acknowledged`.
+pub(crate) fn covers(batches: &[i64], acknowledged: &[i64]) -> bool {
+    acknowledged.iter().enumerate().all(|(lane, batch)| batches.get(lane).copied().unwrap_or(0) >= *batch)
 }
 
 #[cfg(test)]
@@ -35,12 +39,12 @@ mod tests {
     #[test]
     fn a_state_must_hold_every_lane() {
         let acknowledged = Acknowledged::default();
-        assert!(acknowledged.is_covered_by(1, &[0, 0]));
+        assert!(covers(&[0, 0], &acknowledged.of(1)));
         acknowledged.raise(1, 1, 7);
         acknowledged.raise(1, 1, 5);
-        assert!(acknowledged.is_covered_by(1, &[0, 7]));
-        assert!(!acknowledged.is_covered_by(1, &[9, 6]));
-        assert!(!acknowledged.is_covered_by(1, &[9]));
-        assert!(acknowledged.is_covered_by(2, &[]));
+        assert!(covers(&[0, 7], &acknowledged.of(1)));
+        assert!(!covers(&[9, 6], &acknowledged.of(1)));
+        assert!(!covers(&[9], &acknowledged.of(1)));
+        assert!(covers(&[], &acknowledged.of(2)));
     }
 }

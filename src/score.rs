@@ -76,17 +76,44 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
     // Handed to all lanes before the first is waited for, so that they write side by side.
     let mut waiting = Vec::with_capacity(by_lane.len());
     for (lane, (places, events)) in by_lane {
-        waiting.push((places, service.writers.submit(board, lane, events)?));
+        waiting.push((places, service.writers.submit(board, lane, events)));
     }
-    let mut recorded: Vec<Option<Recorded>> = ranks_wanted.iter().map(|_| None).collect();
+    // What one lane cannot take is refused by itself: the others may have committed.
+    let mut outcomes: Vec<Option<Result<Recorded>>> = ranks_wanted.iter().map(|_| None).collect();
     for (places, answer) in waiting {
-        for (place, one) in places.into_iter().zip(answer.await?) {
-            recorded[place] = Some(one);
+        let answer = match answer {
+            Ok(answer) => answer.await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(recorded) => {
+                for (place, one) in places.into_iter().zip(recorded) {
+                    outcomes[place] = Some(Ok(one));
+                }
+            }
+            Err(error) => {
+                for place in places {
+                    outcomes[place] = Some(Err(error.clone()));
+                }
+            }
         }
     }
-    let recorded: Vec<Recorded> = recorded.into_iter().flatten().collect();
-    let ranks = ranks_after(service, &recorded, &ranks_wanted).await?;
-    Ok(recorded.into_iter().zip(ranks).map(|(recorded, ranks)| outcome(board, recorded, &ranks)).collect())
+    let outcomes: Vec<Result<Recorded>> = outcomes.into_iter().flatten().collect();
+    if let Some(Err(error)) = outcomes.first()
+        && outcomes.iter().all(Result::is_err)
+    {
+        return Err(error.clone());
+    }
+    // The events are written: ranks that cannot be read just now are left out.
+    let ranks = ranks_after(service, &outcomes, &ranks_wanted).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "ranks after a commit could not be read");
+        vec![Vec::new(); outcomes.len()]
+    });
+    Ok(outcomes
+        .into_iter()
+        .zip(ranks)
+        .map(|(recorded, ranks)| recorded.map_or_else(Outcome::Refused, |recorded| outcome(board, recorded, &ranks)))
+        .collect())
 }
 
 /// The lane of a player, as `centile.lane_hash` gives it: two bytes of the SHA-256 of the id, modulo the lanes.
@@ -99,19 +126,20 @@ pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
 /// New and previous ranks of the events that want them: per event and period, read in one snapshot after the commit.
 async fn ranks_after(
     service: &Service,
-    recorded: &[Recorded],
+    outcomes: &[Result<Recorded>],
     wanted: &[bool],
 ) -> Result<Vec<Vec<(Option<u64>, Option<u64>)>>> {
     let standings_of = |place: usize| {
-        let result = recorded[place].result.as_ref().filter(|_| wanted[place]);
+        let recorded = outcomes[place].as_ref().ok().filter(|_| wanted[place]);
+        let result = recorded.and_then(|recorded| recorded.result.as_ref());
         result.into_iter().flat_map(|result| result.periods.values())
     };
-    let standings: Vec<&StoredStanding> = (0..recorded.len()).flat_map(standings_of).collect();
+    let standings: Vec<&StoredStanding> = (0..outcomes.len()).flat_map(standings_of).collect();
     if standings.is_empty() {
-        return Ok(vec![Vec::new(); recorded.len()]);
+        return Ok(vec![Vec::new(); outcomes.len()]);
     }
     let mut ranks = service.store.rank_changes(&standings).await?.into_iter();
-    Ok((0..recorded.len()).map(|place| ranks.by_ref().take(standings_of(place).count()).collect()).collect())
+    Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).count()).collect()).collect())
 }
 
 /// What a caller is told of an event.
@@ -147,6 +175,7 @@ pub(crate) fn refusal(board: &Board, outcome: &str, detail: Option<&str>) -> Err
         "time_in_future" => Error::invalid("occurred_at", "lies in the future"),
         "time_out_of_range" => Error::invalid("occurred_at", "must be from 2000 to 2070"),
         "overflow" => Error::invalid("points", "the player's score would leave the range of 64 bits"),
+        "unknown_user" => Error::unavailable("the player was lost in a failover; send the event again"),
         "id_conflict" => Error::Conflict("this id belongs to an event with other content".to_owned()),
         "period_closed" => Error::Conflict("a period that holds this time is closed".to_owned()),
         other => Error::Internal(format!("an event was refused as {other:?}")),
@@ -208,7 +237,8 @@ pub async fn history(
 /// A cursor of [`history`]: microseconds since 1970, and the id, of the last row of the page before.
 fn parse_cursor(text: &str) -> Result<HistoryPlace> {
     let parsed = text.split_once('.').and_then(|(micros, id)| {
-        let occurred_at = DateTime::from_timestamp_micros(micros.parse().ok()?)?;
+        // Nothing in a ledger is older, and PostgreSQL knows no such times.
+        let occurred_at = DateTime::from_timestamp_micros(micros.parse().ok()?).filter(|at| at.timestamp() >= 0)?;
         Some(HistoryPlace { occurred_at, transaction_id: id.parse().ok()? })
     });
     parsed.ok_or_else(|| Error::invalid("cursor", "is not the `next` of an earlier page"))

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use crate::{
     Error, Result,
+    acknowledged::covers,
     board::Board,
     cache::CacheKey,
     period::{self, Meant, PeriodSelector},
@@ -90,10 +91,11 @@ pub async fn top(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Top> {
     let key = (board.id, selector.clone(), limit);
+    // What this call must not be behind; what is acknowledged while it waits is for later calls.
+    let acknowledged_before = service.acknowledged.of(board.id);
     let fresh = || {
         let kept = service.tops.lists.get(&key)?;
-        let is_fresh =
-            kept.confirmed_at.elapsed() < MAY_LAG && service.acknowledged.is_covered_by(board.id, &kept.batches);
+        let is_fresh = kept.confirmed_at.elapsed() < MAY_LAG && covers(&kept.batches, &acknowledged_before);
         is_fresh.then(|| answer(&kept, None))
     };
     if let Some(top) = fresh() {

@@ -189,6 +189,12 @@ async fn write_batch<'a>(
         }
     }
     let recorded = shared.store.record_scores(board_id, lane, &batch).await?;
+    // A failover may have lost a user whom this instance has made.
+    for (user_id, one) in batch.user_ids.iter().zip(&recorded) {
+        if one.outcome == "unknown_user" {
+            shared.known_users.invalidate(user_id);
+        }
+    }
     if let Some(last) = recorded.last() {
         shared.acknowledged.raise(board_id, usize::try_from(lane).unwrap_or_default(), last.batch);
     }

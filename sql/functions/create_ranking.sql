@@ -12,6 +12,8 @@ BEGIN
 
     WITH bound AS (
         SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+        -- The lowest stripe begins there anyway, and it has no negative.
+        WHERE score > -9223372036854775808
         UNION ALL
         SELECT -9223372036854775808
     ), ordered AS (

@@ -6,8 +6,11 @@ DECLARE
     v_lane centile_store.board_lanes;
 BEGIN
     PERFORM centile_store.lock_structure(p_board.id, false);
-    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes
-    WHERE board_id = p_board.id AND lane = centile.lane_hash(p_external_id) % p_board.lanes FOR UPDATE;
+    -- The number of lanes may have changed until the lock was held.
+    SELECT l.* INTO STRICT v_lane
+    FROM centile_store.boards b
+    JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
+    WHERE b.id = p_board.id FOR UPDATE OF l;
     RETURN v_lane;
 END
 $$;

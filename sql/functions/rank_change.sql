@@ -14,6 +14,8 @@ AS $$
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
     FROM centile_store.rankings g
+    -- An earlier answer may name a ranking that has been let go since.
+    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     WHERE g.id = p_ranking_id

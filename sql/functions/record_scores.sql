@@ -74,8 +74,11 @@ BEGIN
     SELECT array_agg(external_id) INTO v_claimed FROM claimed;
 
     -- 3. The lane's row. From here on this lane is ours alone.
-    SELECT * INTO STRICT v_lane FROM centile_store.board_lanes
+    SELECT * INTO v_lane FROM centile_store.board_lanes
     WHERE board_id = p_board_id AND lane = p_lane FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
+    END IF;
 
     -- 4. The time of all live events of the batch.
     v_now := clock_timestamp();
@@ -83,37 +86,43 @@ BEGIN
 
     -- 5. What can be said of each event by itself.
     WITH e AS (
-        SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash,
-               e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
+        SELECT e.*, e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
         FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times, v_hashes) WITH ORDINALITY
             AS e (user_id, points, id, tiebreak, at, hash, event)
-        WINDOW same AS (PARTITION BY e.id ORDER BY e.event)
+    ), checked AS (
+        SELECT e.event, e.id, e.hash, e.at, u.id AS internal_id,
+               CASE
+                   WHEN e.is_known THEN
+                       CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+                   WHEN u.id IS NULL THEN 'unknown_user'
+                   -- The caller knows another number of lanes: it looks the board up again.
+                   WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
+                   WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
+                   WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
+                   WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
+                   WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
+                   WHEN e.at > v_now THEN 'time_in_future'
+                   WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
+               END AS outcome
+        FROM e
+        -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
+                           WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                           WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
     )
-    SELECT array_agg(u.id ORDER BY e.event),
-           array_agg(coalesce(e.at, v_at) ORDER BY e.event),
+    -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
+    SELECT array_agg(c.internal_id ORDER BY c.event),
+           array_agg(coalesce(c.at, v_at) ORDER BY c.event),
            array_agg(CASE
-               WHEN e.is_known THEN
-                   CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
-               WHEN u.id IS NULL THEN 'unknown_user'
-               -- The caller knows another number of lanes: it looks the board up again.
-               WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
-               WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
-               WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
-               WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
-               WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
-               WHEN e.at > v_now THEN 'time_in_future'
-               WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
-               WHEN e.id IS NOT NULL AND e.first_event < e.event THEN
-                   CASE WHEN e.first_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
-           END ORDER BY e.event)
+               WHEN c.outcome IS NOT NULL THEN c.outcome
+               WHEN c.id IS NOT NULL AND c.first_event < c.event THEN
+                   CASE WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END
+           END ORDER BY c.event)
     INTO v_users, v_times, v_outcomes
-    FROM e
-    -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
-                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                       WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
+    FROM (SELECT checked.*, first_value(event) OVER same AS first_event, first_value(hash) OVER same AS first_hash
+          FROM checked WINDOW same AS (PARTITION BY id ORDER BY outcome IS NOT NULL, event)) c;
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
@@ -179,8 +188,8 @@ BEGIN
 
     IF v_claimed IS NOT NULL THEN
         UPDATE centile_store.transaction_ids t
-        SET result = e.result
-        FROM unnest(p_ids, v_results) AS e (id, result)
+        SET result = e.result, content_hash = e.hash
+        FROM unnest(p_ids, v_results, v_hashes) AS e (id, result, hash)
         WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
         DELETE FROM centile_store.transaction_ids t
         WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;

@@ -17,4 +17,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.submit_score(text, text, bigint, text, text, smallint) IS
-'Writes one score and says what became of it. Example: SELECT outcome, result -> ''periods'' -> ''all_time'' -> ''score'' AS score FROM centile.submit_score(''main'', ''ann'', 10, ''first win'');';
+'Writes one score and says what became of it; one call per transaction, or two sessions may deadlock. Example: SELECT outcome, result -> ''periods'' -> ''all_time'' -> ''score'' AS score FROM centile.submit_score(''main'', ''ann'', 10, ''first win'');';

@@ -25,7 +25,8 @@ BEGIN
     END IF;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
-       AND EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id) THEN
+       AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
+            OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)) THEN
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', HINT = 'Create another board and import the events into it.';
     END IF;

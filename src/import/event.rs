@@ -203,7 +203,8 @@ fn time(board: &Board, text: &str) -> Result<DateTime<Utc>> {
     if time.timestamp() < EARLIEST_SECONDS {
         return Err(refusal(board, "time_out_of_range", None));
     }
-    Ok(time.to_utc())
+    // A leap second becomes the second after it, as PostgreSQL has it.
+    DateTime::from_timestamp_micros(time.timestamp_micros()).ok_or_else(|| refusal(board, "time_out_of_range", None))
 }
 
 /// Enough of a text to recognize it.

@@ -45,9 +45,9 @@ impl Store {
                 // What is acknowledged must outlive a crash, whatever the server's own default is.
                 ("synchronous_commit", "on"),
             ]);
-        // Each statement of a reader is a look-up by key, whose plan no value changes. The functions that write choose for
-        // themselves.
-        let reading = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
+        // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
+        // when the table was small. The functions that write choose for themselves.
+        let reading = options.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
         let pool = |connections, options| {
             PgPoolOptions::new()
                 .max_connections(connections)

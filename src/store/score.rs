@@ -7,7 +7,7 @@ use serde::Deserialize;
 use sqlx::{postgres::types::PgInterval, types::Json};
 
 use super::Store;
-use crate::{Result, score::HistoryRow};
+use crate::{Error, Result, score::HistoryRow};
 
 /// Days for which callers' ids are kept, from HTTP.
 const KEEP_IDS_DAYS: i32 = 7;
@@ -108,6 +108,11 @@ impl Store {
                     Some("23514") if error.constraint().is_none() => self.ensure_ledger_months().await?,
                     _ => return Err(sqlx::Error::Database(error).into()),
                 },
+                // Said after the statement had ended: it may have been committed.
+                Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
+                    tracing::error!(%error, "the answer to a batch cannot be read");
+                    return Err(Error::unavailable("what became of the events is not known; send them again with their ids"));
+                }
                 other => break other?,
             }
         };

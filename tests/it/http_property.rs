@@ -34,7 +34,7 @@ struct Player {
     banned: bool,
 }
 
-/// All users, by the caller's id.
+/// The users of a case, by the caller's id.
 type Players = BTreeMap<String, Player>;
 
 #[tokio::test]
@@ -60,33 +60,36 @@ async fn run(client: &Client, pool: &PgPool, seed: u64) {
         perform(client, pool, &mut source, &mut boards, &operation).await;
         if until_read == 0 {
             until_read = source.rng.random_range(2..6);
-            let players = find_players(pool).await;
+            let players = find_players(pool, &source).await;
             for board in &mut boards {
                 board.read(client, &players, &mut source.rng, 3).await;
             }
         }
         until_read -= 1;
     }
-    let players = find_players(pool).await;
+    let players = find_players(pool, &source).await;
     for board in &mut boards {
         board.read(client, &players, &mut source.rng, usize::MAX).await;
     }
 }
 
-/// All users. That the names are those that were given is for the lists to show.
-async fn find_players(pool: &PgPool) -> Players {
-    let rows: Vec<(String, i64, String, bool)> =
-        sqlx::query_as("SELECT user_id, internal_id, user_name, banned_at IS NOT NULL FROM centile.users")
-            .fetch_all(pool)
-            .await
-            .unwrap();
+/// The users of a case.
+async fn find_players(pool: &PgPool, source: &Source) -> Players {
+    let rows: Vec<(String, i64, String, bool)> = sqlx::query_as(
+        "SELECT user_id, internal_id, user_name, banned_at IS NOT NULL FROM centile.users
+             WHERE user_id = ANY ($1) OR user_id = 'nobody'",
+    )
+    .bind(&source.users)
+    .fetch_all(pool)
+    .await
+    .unwrap();
     let player = |(user, internal_id, name, banned)| (user, Player { internal_id, name, banned });
     rows.into_iter().map(player).collect()
 }
 
 /// Does something on all boards, and compares what is answered with what the oracles say.
 async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &mut [Board], operation: &Operation) {
-    let players = find_players(pool).await;
+    let players = find_players(pool, source).await;
     match operation {
         Operation::Live(events) => {
             for board in boards {
@@ -100,7 +103,9 @@ async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &m
         }
         Operation::Void(sent) => {
             for board in boards {
-                board.void(client, pool, source, *sent).await;
+                for number in sent {
+                    board.void(client, pool, source, *number).await;
+                }
             }
         }
         Operation::Reset(user) => {

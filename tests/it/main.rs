@@ -1,6 +1,7 @@
 //! The integration tests: one binary, real servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
 
+mod cache_redis;
 mod cli_commands;
 mod cli_demo;
 mod cli_import;
@@ -10,10 +11,12 @@ mod fault_redis;
 mod http_api;
 mod http_concurrency;
 mod http_errors;
+mod http_openapi;
 mod http_property;
 mod local_servers;
 mod real_data;
 mod sql_boundary;
 mod sql_contract;
+mod sql_period;
 mod sql_property;
 mod support;

@@ -246,13 +246,13 @@ async fn compare_with_oracle(pool: &PgPool) {
 #[tokio::test]
 async fn periods_begin_where_the_oracle_says() {
     let database = TestDb::new().await;
-    compare_with_oracle(database.pool()).await;
+    compare_with_oracle(&database.pool().await).await;
 }
 
 #[tokio::test]
 async fn an_answer_does_not_depend_on_the_session() {
     let database = TestDb::new().await;
-    let mut connection = database.pool().acquire().await.expect("a connection").detach();
+    let mut connection = database.pool().await.acquire().await.expect("a connection").detach();
     for session in SESSIONS.iter().chain(&["Asia/Beirut", "<odd>+3:17"]) {
         for statement in
             ["SELECT set_config('TimeZone', $1, false)", "SELECT set_config('DateStyle', 'SQL, DMY', $1 = '')"]
@@ -278,6 +278,7 @@ async fn an_answer_does_not_depend_on_the_session() {
 #[tokio::test]
 async fn what_is_no_period_gives_no_row() {
     let database = TestDb::new().await;
+    let pool = database.pool().await;
     let count = |function: &'static str, kind: &'static str, value: &'static str| {
         let query = format!(
             "SELECT count(*) FROM centile.{function}($1, $2::text::{}, 'Pacific/Apia')",
@@ -286,7 +287,7 @@ async fn what_is_no_period_gives_no_row() {
                 _ => "timestamptz",
             }
         );
-        let pool = database.pool();
+        let pool = &pool;
         async move {
             let rows =
                 sqlx::query_scalar::<_, i64>(sqlx::AssertSqlSafe(query)).bind(kind).bind(value).fetch_one(pool).await;

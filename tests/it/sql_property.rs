@@ -158,7 +158,11 @@ async fn perform(
             Operation::Import(events) => board.record(connection, source, players, events, true).await,
             Operation::Ban(user) => board.ban(connection, user, players[user].internal_id, true).await,
             Operation::Unban(user) => board.ban(connection, user, players[user].internal_id, false).await,
-            Operation::Void(sent) => board.void(connection, *sent).await,
+            Operation::Void(sent) => {
+                for number in sent {
+                    board.void(connection, *number).await;
+                }
+            }
             Operation::Reset(user) => {
                 let at = board.reset(connection, user, players[user].internal_id).await;
                 source.instants.push(at);

@@ -79,7 +79,7 @@ impl Board {
         };
         assert_eq!(results.len(), sent.len(), "one result for each event");
         self.find_periods(client, source).await;
-        let players = find_players(pool).await;
+        let players = find_players(pool, source).await;
         let slices: Vec<Slice> = self.periods.values().copied().collect();
         let mut rows = Vec::new();
         let mut accepted = Vec::new();
@@ -181,8 +181,12 @@ impl Board {
         if rules.mode == Mode::Sum && rules.points_max > 1000 {
             return;
         }
-        let banned: HashSet<String> =
-            find_players(pool).await.into_iter().filter(|(_, player)| player.banned).map(|(user, _)| user).collect();
+        let banned: HashSet<String> = find_players(pool, source)
+            .await
+            .into_iter()
+            .filter(|(_, player)| player.banned)
+            .map(|(user, _)| user)
+            .collect();
         let good = |event: &&Event| {
             (rules.points_min..=rules.points_max).contains(&event.points)
                 && event.tiebreak.is_none_or(|tiebreak| rules.ties == Ties::Tiebreak && tiebreak.abs() <= 2047)
@@ -193,7 +197,7 @@ impl Board {
         let lines: Vec<String> = events.iter().map(|event| format!("{}\n", body_of(event))).collect();
         client.import(&self.slug, lines.concat()).await;
         self.find_periods(client, source).await;
-        let players = find_players(pool).await;
+        let players = find_players(pool, source).await;
         let rows = self.new_rows(pool).await;
         let key = |user: i64, points: i64, tiebreak: Option<i16>, at| (at, user, points, tiebreak);
         let mut found: Vec<_> = rows

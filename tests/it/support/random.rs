@@ -12,7 +12,7 @@ pub const KINDS: u64 = 2 * RULES;
 /// Zones with offsets of all sorts.
 const ZONES: &[&str] = &["UTC", "Asia/Kolkata", "America/New_York", "Pacific/Kiritimati", "Europe/Berlin"];
 
-/// Something that happens on a board. Scores are named by their number in [`Source::sent`].
+/// Something that happens on a board. Voids name scores by their number in [`Source::sent`].
 #[derive(Debug, Clone)]
 pub enum Operation {
     /// Scores that get their time from the database.
@@ -21,7 +21,7 @@ pub enum Operation {
     Import(Vec<Event>),
     Ban(String),
     Unban(String),
-    Void(usize),
+    Void(Vec<usize>),
     Reset(String),
     /// The layout is refined until stripes hold no more than twice this many players.
     Split(i32),
@@ -105,7 +105,10 @@ impl Source {
                 let place = self.rng.random_range(0..self.banned.len());
                 Operation::Unban(self.banned.swap_remove(place))
             }
-            18 | 19 if !self.sent.is_empty() => Operation::Void(self.rng.random_range(0..self.sent.len())),
+            18 | 19 if !self.sent.is_empty() => {
+                let some = 0..self.rng.random_range(1..10);
+                Operation::Void(some.map(|_| self.rng.random_range(0..self.sent.len())).collect())
+            }
             20 => Operation::Reset(self.user()),
             21 => {
                 let user = self.user();
@@ -123,7 +126,7 @@ impl Source {
     }
 
     fn event(&mut self, dated: bool) -> Event {
-        if !self.sent.is_empty() && self.one_in(12) {
+        if !self.sent.is_empty() && self.one_in(8) {
             return self.repetition(dated);
         }
         let mut event = Event {
@@ -151,7 +154,11 @@ impl Source {
 
     /// An event that was sent before, sometimes with other content under the same id.
     fn repetition(&mut self, dated: bool) -> Event {
-        let mut event = self.sent.choose(&mut self.rng).unwrap().clone();
+        let with_id: Vec<&Event> = self.sent.iter().filter(|event| event.id.is_some()).collect();
+        let mut event = match with_id.choose(&mut self.rng) {
+            Some(event) if self.rng.random_ratio(3, 4) => (*event).clone(),
+            _ => self.sent.choose(&mut self.rng).unwrap().clone(),
+        };
         if !dated {
             event.at = None;
         }
