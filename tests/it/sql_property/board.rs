@@ -149,7 +149,7 @@ impl Board {
             let user = players.get(&event.user);
             let (event_place, outcome, repeated, result, batch) = answer;
             let given = result.as_ref().filter(|_| !repeated).map(|result| time_of(&result["occurred_at"]));
-            let at = event.at.or(given).unwrap_or(before);
+            let at = event.at.or(given).unwrap_or(last.map_or(before, |last| last.max(before)));
             let internal_id = user.map(|player| player.internal_id);
             let verdict = self.oracle.judge(event, internal_id, user.is_some_and(|player| player.marked), at, &slices);
             assert_eq!(*event_place, place);
