@@ -253,7 +253,8 @@ impl FirstLayout {
     fn bounds(&self) -> Result<Vec<i64>> {
         match self {
             Self::Bounds(bounds) => {
-                if bounds.is_empty() || bounds.len() > 99 || bounds[0] == i64::MIN || !bounds.is_sorted_by(|a, b| a < b) {
+                if bounds.is_empty() || bounds.len() > 99 || bounds[0] == i64::MIN || !bounds.is_sorted_by(|a, b| a < b)
+                {
                     return Err(Error::invalid("first_layout.bounds", "1 to 99 scores, strictly ascending"));
                 }
                 Ok(bounds.clone())

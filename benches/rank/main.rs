@@ -89,7 +89,7 @@ impl Bench {
         psql("CHECKPOINT")?;
 
         let serve = Serve::start(self)?;
-        self.compare(&serve.address, &psql)?;
+        Self::compare(&serve.address, &psql)?;
         let script = self.dir.join("random.lua");
         fs::write(&script, random_player_script())?;
         let plain = self.dir.join("plain.sql");
@@ -108,7 +108,7 @@ impl Bench {
                 rounds.push((ranks, counts));
             }
         }
-        self.compare(&serve.address, &psql)?;
+        Self::compare(&serve.address, &psql)?;
         report(&rounds, import_seconds, psql("SHOW server_version")?.trim());
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Bench {
     }
 
     /// Ranks over HTTP of a sample against plain `rank()`: a wrong answer is no result.
-    fn compare(&self, address: &str, psql: &dyn Fn(&str) -> Outcome<String>) -> Outcome<()> {
+    fn compare(address: &str, psql: &dyn Fn(&str) -> Outcome<String>) -> Outcome<()> {
         let expected = psql(&format!(
             "SELECT user_id || ' ' || rank FROM (SELECT user_id, rank() OVER (ORDER BY score DESC) FROM plain) r
              ORDER BY md5(user_id) LIMIT {SAMPLE}"
@@ -129,7 +129,7 @@ impl Bench {
                 Command::new("curl").args(["-sf", &format!("{address}/v1/boards/bench/scores/{user}?around=0")]),
             )?;
             let answer: serde_json::Value = serde_json::from_str(&body)?;
-            if answer["rank"].to_string() != rank {
+            if answer["rank"] != rank.parse::<u64>()? {
                 return Err(format!("{user} has rank {rank}, and Centile says {}", answer["rank"]).into());
             }
         }

@@ -111,7 +111,9 @@ impl Store {
                 // Said after the statement had ended: it may have been committed.
                 Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
                     tracing::error!(%error, "the answer to a batch cannot be read");
-                    return Err(Error::unavailable("what became of the events is not known; send them again with their ids"));
+                    return Err(Error::unavailable(
+                        "what became of the events is not known; send them again with their ids",
+                    ));
                 }
                 other => break other?,
             }
