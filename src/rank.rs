@@ -387,16 +387,16 @@ pub struct Distribution {
     pub header: Header,
     /// (percentile, score) at 0, 10, …, 100, by `percentile_disc`, worst to best; empty without players.
     pub percentiles: Vec<(u8, i64)>,
-    /// Histogram by stripes, worst to best: (score at the lower end of the range, players in it).
+    /// Histogram: up to 20 ranges of equal width from the worst score to the best.
     pub histogram: Vec<Bar>,
 }
 
 /// One range of the histogram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub struct Bar {
-    /// Score of the worst player in the range.
+    /// Least good score of the range.
     pub from_score: i64,
-    /// Score of the best player in the range.
+    /// Best score of the range.
     pub to_score: i64,
     /// Players in the range.
     pub players: u64,

@@ -53,7 +53,7 @@ pub(super) struct DistributionResponse<'a> {
     ranking: RankingResponse<'a>,
     /// The score at each tenth percentile, worst to best; empty without players.
     percentiles: Vec<PercentileResponse>,
-    /// Ranges of about equally many players, worst to best.
+    /// Up to 20 ranges of equal width from the worst score to the best; both ends belong to a range.
     histogram: Vec<BarResponse>,
 }
 

@@ -148,7 +148,7 @@ pub struct Oracle {
     voided: HashSet<i64>,
     /// Ids that are remembered, with what they were given to.
     known: HashMap<String, (Event, i64)>,
-    /// Ids of the batch being judged, with the verdict on the first event that bore them.
+    /// Ids of the batch being judged, with the verdict on the first event that was not refused for what it is itself.
     in_batch: HashMap<String, (Event, Verdict)>,
 }
 
@@ -200,7 +200,9 @@ impl Oracle {
         if let Some(row) = row {
             self.rows.push(row);
         }
-        if let Some(id) = event.id.as_ref().filter(|id| !self.known.contains_key(*id)) {
+        // An event that is refused for what it is itself leaves its id to the next one.
+        let takes_id = !matches!(verdict, Verdict::Refused(reason) if reason != "overflow");
+        if let Some(id) = event.id.as_ref().filter(|id| takes_id && !self.known.contains_key(*id)) {
             let later = row.map_or(verdict, |row| Verdict::Repeated(row.id));
             self.in_batch.entry(id.clone()).or_insert_with(|| (event.clone(), later));
         }
