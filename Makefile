@@ -5,8 +5,8 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS := .centile/tools
 SQLX := $(TOOLS)/bin/cargo-sqlx
 SQLX_VERSION := 0.9.0
-# More arguments of `cargo test`: make test TESTARGS='--test it http_'
-TESTARGS :=
+# Which tests: make test TESTARGS='--test it http_'
+TESTARGS := --tests
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check bench fmt schema prepare clean
