@@ -739,7 +739,7 @@ BEGIN
     SELECT * INTO v_target FROM centile_store.score_transactions
     WHERE id = p_transaction_id AND board_id = v_board.id AND kind = 'score';
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'no score transaction % on board %', p_transaction_id, p_board
+        RAISE EXCEPTION 'no score transaction % on board %', quote_literal(p_transaction_id), p_board
             USING ERRCODE = 'CB404', DETAIL = 'transaction';
     END IF;
     SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_target.user_id;

@@ -108,7 +108,9 @@ pub async fn authenticate(service: &Service, authorization: Option<&str>) -> Res
     let refused = || Error::Unauthorized("the key is unknown, revoked or over".to_owned());
     let text = authorization
         .ok_or_else(|| Error::Unauthorized("this needs a key: Authorization: Bearer ctl_…".to_owned()))?
-        .strip_prefix("Bearer ")
+        .split_once(' ')
+        // The scheme's case does not matter (RFC 9110, section 11.1).
+        .and_then(|(scheme, key)| scheme.eq_ignore_ascii_case("bearer").then_some(key.trim_start()))
         .ok_or_else(|| Error::Unauthorized("the key is sent as Authorization: Bearer ctl_…".to_owned()))?;
     let (id, secret) = parse(text).ok_or_else(refused)?;
     let known = if let Some(known) = service.keys.0.get(id) {

@@ -61,7 +61,8 @@ impl From<sqlx::Error> for Error {
                     _ => "period",
                 },
                 name: message.split('\'').nth(1).unwrap_or(message).to_owned(),
-                hint: hint.map(str::to_owned),
+                // The other hints are for people at psql.
+                hint: hint.filter(|_| detail == "period").map(str::to_owned),
             },
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
