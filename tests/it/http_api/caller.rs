@@ -104,6 +104,8 @@ async fn keys_open_what_they_are_for() {
     {
         site.send(Method::POST, main, &[(name, &value)], event.to_string()).await.is(401);
     }
+    let lower_case = [("authorization", &*format!("bearer {}", site.server_key)), ("content-type", "application/json")];
+    assert_eq!(site.send(Method::POST, main, &lower_case, event.to_string()).await.status, 200, "the scheme's case");
     assert_eq!(send(main, &site.admin_key).await.status, 200, "an admin may write");
 
     let limited = make_key(db.url(), &["--role", "server", "--board", "main"]);
