@@ -11,10 +11,12 @@ DECLARE
     v_one_time    boolean := NOT EXISTS (SELECT FROM unnest(p_times) AS t (at) WHERE t.at <> p_times[1]);
     v_names       text[];
     v_ranking_ids bigint[];
+    v_missing     boolean;
     v_closed      integer[];
     v_event       integer;
 BEGIN
-    SELECT array_agg(p.period), array_agg(p.ranking_id) INTO v_names, v_ranking_ids
+    SELECT array_agg(p.period), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END), count(*) FILTER (WHERE p.kind <> 'season') < cardinality(p_board.periods)
+    INTO v_names, v_ranking_ids, v_missing
     FROM centile_store.periods_at(p_board.id, p_board.periods, p_times[1]) p WHERE v_one_time;
 
     WITH live AS (
@@ -24,14 +26,13 @@ BEGIN
             AS e (user_id, points, tiebreak, at, outcome, event)
         WHERE e.outcome IS NULL
     ), dated AS MATERIALIZED (
-        SELECT e.*, p.names, p.ranking_ids,
-               coalesce(cardinality(p.names), 0) < cardinality(p_board.periods) AS missing,
+        SELECT e.*, p.names, p.ranking_ids, p.missing,
                array_position(p.ranking_ids, NULL) IS NOT NULL AS closed
         FROM live e
         CROSS JOIN LATERAL (
-            SELECT v_names AS names, v_ranking_ids AS ranking_ids WHERE v_one_time
+            SELECT v_names AS names, v_ranking_ids AS ranking_ids, v_missing AS missing WHERE v_one_time
             UNION ALL
-            SELECT array_agg(p.period), array_agg(p.ranking_id)
+            SELECT array_agg(p.period), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END), count(*) FILTER (WHERE p.kind <> 'season') < cardinality(p_board.periods)
             FROM centile_store.periods_at(p_board.id, p_board.periods, e.at) p WHERE NOT v_one_time
             HAVING NOT v_one_time) p
     ), touched AS (

@@ -1,10 +1,11 @@
--- Whether a board lacks a period that holds p_at: then the next writer has to open it.
+-- Whether a board lacks a period that holds p_at: then the next writer has to open it. Seasons are made ahead.
 -- In plpgsql, which keeps its plans: a SQL function with a sub-select is planned anew by every statement that calls it.
 CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at)) < cardinality(p_board.periods);
+    RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p WHERE p.kind <> 'season')
+        < cardinality(p_board.periods);
 END
 $$;
 

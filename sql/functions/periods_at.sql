@@ -1,15 +1,21 @@
--- The open periods of a board that hold a time: one look-up per kind kept, whatever the number of periods.
+-- The periods of a board that hold a time: one look-up per kind kept, whatever the number of periods, and the seasons. A
+-- closed one has no ranking. Into one that is cut off no score may enter any more; acts still change its ranking, which
+-- answers until it is closed.
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
-RETURNS TABLE (period text, ranking_id bigint)
+RETURNS TABLE (kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE
 AS $$
-    SELECT CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id
+    SELECT p.kind, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id, p.cut_off IS NOT NULL
     FROM unnest(p_kinds) AS k (kind)
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.periods p
         WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
         ORDER BY p.starts_at DESC LIMIT 1) p
     WHERE p_at < p.ends_at
+    UNION ALL
+    SELECT p.kind, 'season:' || p.label, p.ranking_id, p.cut_off IS NOT NULL
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(integer, text[], timestamptz) IS

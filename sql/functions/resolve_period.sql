@@ -1,9 +1,10 @@
--- Which period a selector means now, by the database's clock: 'week', 'week:previous', 'week:2024-01-15'. No row when it
--- cannot exist; a row without period_id when nobody has scored in it. meant_from … meant_until is the time during which
--- the selector goes on meaning this period, so that the service may remember it.
+-- Which period a selector means now, by the database's clock: 'week', 'week:previous', 'week:2024-01-15', 'season:spring'. No
+-- row when it cannot exist; a row without period_id when nobody has scored in it. meant_from … meant_until is the time during
+-- which the selector goes on meaning this period, so that the service may remember it. archive_revision is that of the
+-- archive of a closed period; none when it is not closed, or when its archive was dropped.
 CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
-               meant_from timestamptz, meant_until timestamptz)
+               archive_revision integer, meant_from timestamptz, meant_until timestamptz)
 LANGUAGE plpgsql STABLE ROWS 1
 AS $$
 #variable_conflict use_column
@@ -16,9 +17,13 @@ DECLARE
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND v_kind = ANY (b.periods);
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind = 'season');
     IF NOT FOUND THEN
         RETURN;
+    ELSIF v_kind = 'season' THEN
+        SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
+        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile.period_at(v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
@@ -38,7 +43,7 @@ BEGIN
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
            CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' ELSE 'open' END,
-           v_from, v_until
+           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
 END

@@ -1,0 +1,23 @@
+-- The text of an archive's query: the entries of the ledger as of the cut-off in the period's row, in order. It names only
+-- tables of centile_store, so a refresh, also the one of pg_restore, gives the same rows again.
+CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_ties text;
+    v_order text;
+BEGIN
+    SELECT b.ties INTO STRICT v_ties
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
+    -- Without tiebreaks the tie key is the time; times sort faster.
+    v_order := 'e.rank_key DESC, ' || CASE v_ties WHEN 'tiebreak' THEN 'e.tie_key DESC' ELSE 'e.reached_at' END || ', e.user_id';
+    RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
+        v_order,
+        CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
+        centile_store.entries_query(p_period_id,
+            format('SELECT p.cut_off FROM centile_store.periods p WHERE p.id = %s', p_period_id)));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_query(bigint) IS
+'Text of the query that an archive is made of. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';

@@ -1,0 +1,26 @@
+-- Announces an import: until it has ended, none of the board's periods is closed, so that no line is refused because a clock
+-- struck meanwhile. Closings that have begun but not ended are called off. An import of the same source that was cut short
+-- goes on under its own number.
+CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_import_id bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    UPDATE centile_store.periods SET cut_off = NULL, cut_off_at = NULL
+    WHERE board_id = p_board_id AND state = 'open' AND cut_off IS NOT NULL;
+    UPDATE centile_store.imports SET started_at = clock_timestamp()
+    WHERE id = (SELECT i.id FROM centile_store.imports i
+                WHERE i.board_id = p_board_id AND i.source = p_source AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+                ORDER BY i.id LIMIT 1)
+    RETURNING id INTO v_import_id;
+    IF v_import_id IS NULL THEN
+        INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
+    END IF;
+    RETURN v_import_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_import(integer, text) IS
+'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';

@@ -1,0 +1,53 @@
+-- The third step of closing: the archive against the live ranking, entry by entry. Players whom an act has touched since the
+-- cut-off are left out. Differences are recorded, up to a thousand of them; the ledger, and so the archive, is right.
+CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+SET work_mem = '128MB'
+AS $$
+DECLARE
+    v_period      centile_store.periods;
+    v_players     bigint;
+    v_differences bigint;
+    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+    v_misplaced   text := 'false';
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+    END IF;
+    -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
+    IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
+               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+        v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
+    END IF;
+
+    DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
+    EXECUTE format($query$
+        WITH later AS MATERIALIZED (
+            SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
+            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > ($3)[t.lane + 1]
+        ), different AS MATERIALIZED (
+            SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
+            FROM centile_archive.%I a
+            FULL JOIN (%s) l ON l.user_id = a.user_id
+            WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%s))
+              AND coalesce(a.user_id, l.user_id) NOT IN (SELECT later.user_id FROM later)
+        ), recorded AS (
+            INSERT INTO centile_store.archive_differences
+                (period_id, revision, user_id, archive_score, archive_reached_at, live_score, live_reached_at)
+            SELECT $1, 1, d.user_id, d.score, d.reached_at, d.live_score, d.live_reached_at
+            FROM different d ORDER BY d.user_id LIMIT 1000
+        )
+        SELECT (SELECT count(*) FROM centile_archive.%1$I), (SELECT count(*) FROM different)
+        $query$, v_period.archive_name, v_live, v_misplaced)
+    INTO v_players, v_differences
+    USING p_period_id, v_period.board_id, v_period.cut_off, v_period.ranking_id;
+
+    UPDATE centile_store.periods SET archive_players = v_players, archive_differences = v_differences WHERE id = p_period_id;
+    RETURN v_differences;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.compare_archive(bigint) IS
+'Compares a new archive with the live ranking and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';

@@ -1,0 +1,60 @@
+-- A correction by an administrator: a score with a time of the past, also in closed periods, with a reason and a name. In the
+-- periods that are open it counts at once; archives take it in when they are refreshed. Bounds of points are for games, not
+-- for corrections.
+CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamptz, p_reason text, p_actor text,
+    p_tiebreak smallint DEFAULT NULL, OUT transaction_id bigint, OUT to_refresh text[])
+LANGUAGE plpgsql VOLATILE
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_board    centile_store.boards := centile_store.board_named(p_board);
+    v_user_id  bigint := centile_store.user_named(p_user);
+    v_lane     centile_store.board_lanes;
+    v_rankings bigint[];
+    v_closing  text;
+BEGIN
+    IF p_reason IS NULL OR p_actor IS NULL THEN
+        RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
+    ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
+        RAISE EXCEPTION 'a tiebreak is for boards with ties by tiebreak, from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_points IS NULL OR p_points = -9223372036854775808 THEN
+        RAISE EXCEPTION 'points are missing, or below what can be ranked' USING ERRCODE = 'CB422', DETAIL = 'points';
+    ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';
+    END IF;
+    PERFORM centile.ensure_ledger_months(p_at, p_at);
+    -- What holds no lock but the first one's: an exclusive lock first, as for any period that has to be opened.
+    PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    v_lane := centile_store.lock_lane(v_board, p_user);
+
+    IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
+       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
+        RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409';
+    END IF;
+    SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
+           array_agg(p.period ORDER BY p.period) FILTER (WHERE p.ranking_id IS NULL),
+           min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
+    INTO v_rankings, to_refresh, v_closing
+    FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
+    IF v_closing IS NOT NULL THEN
+        RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
+            USING ERRCODE = 'CB409', HINT = 'Let centile close end first.';
+    END IF;
+
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+    VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
+    RETURNING id INTO transaction_id;
+    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
+    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
+    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
+
+    UPDATE centile_store.periods p SET corrected_at = clock_timestamp()
+    WHERE p.board_id = v_board.id AND p.state = 'closed' AND p.kind || ':' || p.label = ANY (to_refresh);
+    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
+    VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
+        'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
+END
+$$;
+
+COMMENT ON FUNCTION centile.correct_score(text, text, bigint, timestamptz, text, text, smallint) IS
+'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';

@@ -1,0 +1,34 @@
+-- A season is a period with a name and bounds of its own, made before its first score. It may overlap anything.
+CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board      centile_store.boards := centile_store.board_named(p_board);
+    v_period_id  bigint;
+    v_ranking_id bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(v_board.id, true);
+    IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
+        RAISE EXCEPTION 'a season begins before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
+    ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION 'a season lies between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
+    ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
+        RAISE EXCEPTION 'board % has a season % already', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
+    ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
+      AND EXISTS (SELECT FROM centile_store.score_transactions t
+                  WHERE t.board_id = v_board.id AND t.occurred_at >= p_starts_at AND t.occurred_at < p_ends_at AND t.kind = 'score') THEN
+        RAISE EXCEPTION 'board % has scores within these bounds already', p_board
+            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'A season has to be made before its first score.';
+    END IF;
+    -- Open from the start: whether it has begun is for the clock to say.
+    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
+    VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
+    RETURNING id INTO v_period_id;
+    v_ranking_id := centile_store.create_ranking(v_board.id, v_period_id);
+    UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+    RETURN v_period_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.create_season(text, text, timestamptz, timestamptz) IS
+'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';

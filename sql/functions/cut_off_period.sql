@@ -1,0 +1,36 @@
+-- The first step of closing: from here on nothing can enter the period, wherever the clock goes, and the archive will hold
+-- what has entered. Gives the time of the cut-off, by which the next steps know that it still stands; NULL when an import
+-- keeps the board from being closed. Done again after a crash, it finds the cut-off that stands already.
+CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.lock_structure(v_period.board_id, true);
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.state = 'closed' THEN
+        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+    ELSIF v_period.ends_at > clock_timestamp() THEN
+        RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
+    ELSIF centile_store.has_import(v_period.board_id) THEN
+        RETURN NULL;
+    ELSIF v_period.cut_off IS NOT NULL THEN
+        RETURN v_period.cut_off_at;
+    END IF;
+
+    UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
+    WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
+    UPDATE centile_store.periods
+    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id ORDER BY l.lane),
+        cut_off_at = clock_timestamp(),
+        archive_name = centile_store.archive_name(p_period_id)
+    WHERE id = p_period_id
+    RETURNING cut_off_at INTO v_period.cut_off_at;
+    RETURN v_period.cut_off_at;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.cut_off_period(bigint) IS
+'Begins to close a period that is over: nothing enters it any more. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';

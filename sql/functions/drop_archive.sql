@@ -1,0 +1,27 @@
+-- Lets the archive of a closed period go: retention, in two steps so that no reader stumbles. First the period forgets it and
+-- its frozen top (p_drop false), then, in a later transaction, the view itself is dropped. The ledger is kept.
+CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '10s'
+AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    IF v_period.state <> 'closed' THEN
+        RAISE EXCEPTION 'the period is not closed' USING ERRCODE = 'CB409';
+    ELSIF NOT p_drop THEN
+        UPDATE centile_store.periods SET frozen_top = NULL, archive_dropped_at = clock_timestamp()
+        WHERE id = p_period_id AND archive_dropped_at IS NULL;
+    ELSIF v_period.archive_dropped_at IS NULL THEN
+        RAISE EXCEPTION 'the archive is still read' USING ERRCODE = 'CB409';
+    ELSIF v_period.archive_name IS NOT NULL THEN
+        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
+        UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.drop_archive(bigint, boolean) IS
+'Drops the archive of a closed period, in two calls. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.drop_archive(2, false), centile_store.drop_archive(2, true) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';

@@ -1,0 +1,72 @@
+-- The text of the query that gives the entries of a period from the ledger: what centile.entries_from_ledger runs, and what
+-- an archive is made of. A text, because an archive lives longer than any edition of the functions: it names tables only.
+--
+-- p_batches is an expression for the last batch of each lane that counts (element n for lane n - 1), p_user_ids one for the
+-- users asked for; NULL for all. See centile.entries_from_ledger for what an entry is.
+CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
+LANGUAGE plpgsql STABLE
+SET timezone = 'UTC'
+SET datestyle = 'ISO'
+AS $$
+DECLARE
+    v_period  centile_store.periods;
+    v_board   centile_store.boards;
+    -- Which rows of the ledger count at all.
+    v_counted text;
+    v_time    text;
+    v_score   text;
+    -- The same arithmetic as centile.tie_key.
+    v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
+
+    v_counted := format('t.board_id = %s', v_board.id)
+        || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
+        || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
+    v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
+    v_score := CASE v_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
+
+    RETURN format($query$
+        WITH act AS MATERIALIZED (
+            SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM centile_store.score_transactions t
+            WHERE t.kind <> 'score' AND %1$s
+        ), last_reset AS (
+            SELECT t.user_id, max(t.occurred_at) AS at FROM act t WHERE t.kind = 'reset' AND %2$s GROUP BY t.user_id
+        ), banned AS (
+            SELECT t.user_id FROM act t WHERE t.kind IN ('ban', 'unban')
+            GROUP BY t.user_id HAVING max(t.id) FILTER (WHERE t.kind = 'ban') > coalesce(max(t.id) FILTER (WHERE t.kind = 'unban'), 0)
+        ), s AS (
+            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at FROM centile_store.score_transactions t
+            WHERE t.kind = 'score' AND %1$s AND %2$s
+              AND t.id NOT IN (SELECT a.voids_id FROM act a WHERE a.kind = 'void')
+              AND t.user_id NOT IN (SELECT b.user_id FROM banned b)
+              AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
+                   OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
+        )$query$, v_counted, v_time)
+    || CASE v_board.mode
+        WHEN 'sum' THEN format($query$
+        SELECT e.user_id, e.score, %s AS rank_key,
+               2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
+               e.reached_at, e.only_zeros
+        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
+                     coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
+                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
+              FROM s GROUP BY s.user_id) e$query$,
+            CASE v_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
+        ELSE format($query$
+        SELECT e.user_id, %s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
+               timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
+               e.only_zeros
+        FROM (SELECT s.user_id, %s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
+            CASE v_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
+            CASE v_board.mode
+                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
+                -- The greatest (time, id); its key follows.
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
+        END;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.entries_query(bigint, text, text) IS
+'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';

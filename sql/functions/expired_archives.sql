@@ -1,0 +1,16 @@
+-- Archives that retention lets go: of each kind that a board limits, the closed periods beyond the newest so many; and those
+-- whose dropping was cut short.
+CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE (period_id bigint, board text, period text)
+LANGUAGE sql STABLE
+AS $$
+    SELECT p.id, b.slug, p.kind || ':' || p.label
+    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind ORDER BY p.ends_at DESC, p.id DESC) AS place
+          FROM centile_store.periods p WHERE p.state = 'closed' AND p.archive_revision > 0) p
+    JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.archive_name IS NOT NULL
+      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL)
+    ORDER BY p.ends_at, p.id
+$$;
+
+COMMENT ON FUNCTION centile_store.expired_archives() IS
+'Archives beyond what their boards keep. Example: SELECT * FROM centile_store.expired_archives();';

@@ -1,0 +1,37 @@
+-- The last step of closing, all of it or nothing: the frozen top, the event for the outbox, and the ranking let go. p_cut_off_at
+-- is the cut-off that the archive was built as of; it may have been called off for an import.
+CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_period centile_store.periods;
+    v_top    bytea;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    v_top := centile_store.freeze_top(p_period_id);
+    PERFORM centile_store.lock_structure(v_period.board_id, true);
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    IF v_period.state = 'closed' THEN
+        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+    ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
+        RAISE EXCEPTION 'closing was called off: an import of the board has begun' USING ERRCODE = 'CB409';
+    END IF;
+    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
+    UPDATE centile_store.periods
+    SET state = 'closed', ranking_id = NULL, archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
+    WHERE id = p_period_id;
+    INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
+    SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
+        'event', 'period_closed', 'board', b.slug,
+        'period', jsonb_build_object(
+            'name', v_period.kind || ':' || v_period.label, 'kind', v_period.kind, 'label', v_period.label,
+            'starts_at', v_period.starts_at, 'ends_at', v_period.ends_at),
+        'players', v_period.archive_players,
+        'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
+                FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
+    FROM centile_store.boards b WHERE b.id = v_period.board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.finish_close(bigint, timestamptz) IS
+'Closes a period whose archive has been built and compared. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';

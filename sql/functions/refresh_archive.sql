@@ -1,0 +1,42 @@
+-- Takes into a closed period's archive what the ledger has had added since: a new cut-off, the archive refreshed beside its
+-- readers, a new frozen top, the next revision; in one transaction, so that readers see the old or the new.
+-- Gives the new revision.
+CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+SET work_mem = '128MB'
+SET maintenance_work_mem = '128MB'
+AS $$
+DECLARE
+    v_before centile_store.periods;
+    v_after  centile_store.periods;
+BEGIN
+    -- One refresh of a period at a time.
+    SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    IF v_before.frozen_top IS NULL THEN
+        RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
+            USING ERRCODE = 'CB409';
+    END IF;
+    -- One snapshot: whatever a batch number stands for is committed.
+    UPDATE centile_store.periods p
+    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = p.board_id ORDER BY l.lane),
+        cut_off_at = clock_timestamp()
+    WHERE p.id = p_period_id;
+    EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+    EXECUTE format('UPDATE centile_store.periods SET archive_players = (SELECT count(*) FROM centile_archive.%I) WHERE id = $1',
+        v_before.archive_name) USING p_period_id;
+    UPDATE centile_store.periods
+    SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(p_period_id)
+    WHERE id = p_period_id
+    RETURNING * INTO v_after;
+    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
+    SELECT p_actor, 'refresh', v_after.board_id, v_after.kind || ':' || v_after.label,
+           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'cut_off', v_before.cut_off),
+           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'cut_off', v_after.cut_off,
+                              'reason', p_reason);
+    RETURN v_after.archive_revision;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.refresh_archive(bigint, text, text) IS
+'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';

@@ -1,0 +1,45 @@
+-- Removes rows of rankings that were let go, up to p_limit of them, so that no step is long; 0 when nothing is left. Nobody
+-- reads them: every statement proves that its ranking is still the period's.
+CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_ranking_id bigint;
+    v_removed    bigint;
+    v_more       bigint;
+    v_bucket     smallint;
+BEGIN
+    SELECT r.id INTO v_ranking_id FROM centile_store.rankings r
+    WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    DELETE FROM centile_store.leaderboard l
+    WHERE l.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = v_ranking_id LIMIT p_limit));
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
+    WHILE v_removed < p_limit LOOP
+        SELECT min(s.bucket) INTO v_bucket FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
+        EXIT WHEN v_bucket IS NULL;
+        EXECUTE format(
+            'DELETE FROM centile_store.%1$I b
+             WHERE b.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.%1$I x WHERE x.ranking_id = $1 LIMIT $2))',
+            centile_store.bucket_table(v_bucket))
+        USING v_ranking_id, p_limit - v_removed;
+        GET DIAGNOSTICS v_more = ROW_COUNT;
+        IF v_removed + v_more < p_limit THEN
+            DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id AND s.bucket = v_bucket;
+        END IF;
+        v_removed := v_removed + v_more;
+    END LOOP;
+    IF v_removed < p_limit THEN
+        DELETE FROM centile_store.stripes s WHERE s.ranking_id = v_ranking_id;
+        DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
+        DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
+        v_removed := v_removed + 1;
+    END IF;
+    RETURN v_removed;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.remove_released(integer) IS
+'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
