@@ -1,6 +1,6 @@
 //! Settings: each is a flag and an environment variable, with what it is for. The flag wins.
 
-use std::{net::SocketAddr, num::NonZero, path::PathBuf, thread};
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, thread, time::Duration};
 
 use clap::{
     Args, ValueEnum,
@@ -89,7 +89,7 @@ impl Config {
             redis_prefix: self.redis_prefix.clone(),
             read_connections: COMMAND_CONNECTIONS,
             write_connections: COMMAND_CONNECTIONS,
-            maintenance: false,
+            maintenance_every: None,
         })
     }
 
@@ -132,7 +132,12 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,
 
-    /// Leaves the upkeep of ledger months and expired ids to other instances
+    /// Seconds between two looks at whether a period is over and to be closed
+    #[arg(long, env = "CENTILE_MAINTENANCE_EVERY", value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    maintenance_every: u32,
+
+    /// Leaves closing, ledger months, expired ids and whatever else has to be looked after to other instances, or to cron
     #[arg(long, env = "CENTILE_NO_MAINTENANCE", value_parser = FalseyValueParser::new())]
     no_maintenance: bool,
 }
@@ -158,7 +163,7 @@ impl Instance {
             redis_prefix: redis_prefix.to_owned(),
             read_connections: self.read_connections,
             write_connections: self.write_connections,
-            maintenance: !self.no_maintenance,
+            maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }
     }
 }

@@ -13,9 +13,12 @@ pub mod score;
 pub mod top;
 pub mod user;
 
+pub mod closing;
+
 mod acknowledged;
 mod counts;
 pub mod service;
+pub mod upkeep;
 mod writer;
 
 pub mod import;

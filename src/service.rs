@@ -2,18 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::time::MissedTickBehavior;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Result, acknowledged::Acknowledged, board::BoardCache, cache::Cache, counts::CountsCache, key::KeyCache,
-    period::PeriodCache, store::Store, top::TopCache, writer::Writers,
+    period::PeriodCache, store::Store, top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
 const CACHE_BYTES: u64 = 64 << 20;
-/// How often the months of the ledger and the ids that callers gave are looked after.
-const HOUSEKEEPING_EVERY: Duration = Duration::from_mins(10);
 
 /// How to reach the servers.
 #[derive(Debug, Clone)]
@@ -28,8 +25,8 @@ pub struct Settings {
     pub read_connections: u32,
     /// Connections for writing: at least one per lane that is busy at the same time.
     pub write_connections: u32,
-    /// Whether to look after the ledger's months in the background.
-    pub maintenance: bool,
+    /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
+    pub maintenance_every: Option<Duration>,
 }
 
 /// Pools, caches and writers of one instance.
@@ -72,8 +69,8 @@ impl Service {
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         });
-        if settings.maintenance {
-            service.tasks.spawn(keep_house(service.store.clone(), service.stopping.clone()));
+        if let Some(every) = settings.maintenance_every {
+            upkeep::start(&service, every, &service.tasks, &service.stopping);
         }
         Ok(service)
     }
@@ -103,29 +100,5 @@ impl Service {
         self.tasks.wait().await;
         self.writers.shut_down().await;
         self.store.close().await;
-    }
-}
-
-/// Makes the ledger's months ahead and forgets callers' ids whose time is over, until told to stop.
-async fn keep_house(store: Store, stopping: CancellationToken) {
-    let mut ticks = tokio::time::interval(HOUSEKEEPING_EVERY);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    while stopping.run_until_cancelled(ticks.tick()).await.is_some() {
-        if let Err(error) = store.ensure_ledger_months().await {
-            tracing::warn!(%error, "the ledger's next months could not be made");
-        }
-        loop {
-            match store.forget_expired_ids().await {
-                Ok(0) => break,
-                Ok(forgotten) => tracing::debug!(forgotten, "callers' ids forgotten"),
-                Err(error) => {
-                    tracing::warn!(%error, "callers' ids could not be forgotten");
-                    break;
-                }
-            }
-            if stopping.is_cancelled() {
-                return;
-            }
-        }
     }
 }

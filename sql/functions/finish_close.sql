@@ -1,6 +1,6 @@
 -- The last step of closing, all of it or nothing: the frozen top, the event for the outbox, and the ranking let go. p_cut_off_at
--- is the cut-off that the archive was built as of; it may have been called off for an import.
-CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS void
+-- is the cut-off that the archive was built as of. False, and nothing done, when it has been called off for an import.
+CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamptz) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -14,7 +14,7 @@ BEGIN
     IF v_period.state = 'closed' THEN
         RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
-        RAISE EXCEPTION 'closing was called off: an import of the board has begun' USING ERRCODE = 'CB409';
+        RETURN false;
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
@@ -30,6 +30,7 @@ BEGIN
         'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
     FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    RETURN true;
 END
 $$;
 

@@ -14,11 +14,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{
     output::{self, fields, thousands},
-    with_settings,
+    with_service, with_settings,
 };
 use crate::{
     Error, Result,
     board::{self, BoardSlug},
+    closing,
     config::{Config, value},
     import::{self, Counts, Format, Options, Progress, Rejects, Source},
     service::Settings,
@@ -33,8 +34,8 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug, Args)]
 pub(super) struct Import {
     /// CSV or NDJSON file; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[arg(value_name = "FILE", required_unless_present = "abandon")]
+    file: Option<PathBuf>,
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
@@ -50,22 +51,28 @@ pub(super) struct Import {
     /// Events that are written in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=5_000))]
     batch_size: u16,
+    /// Give up the board's imports that were cut short and will not be run again, so that its periods can be closed
+    #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names"])]
+    abandon: bool,
 }
 
 /// Imports the file and prints what became of its lines; fails when some of them could not be taken.
 pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
+    if import.abandon {
+        return abandon(config, &import.board).await;
+    }
     let settings = Settings { write_connections: import::WRITE_CONNECTIONS, ..config.for_command()? };
     with_settings(&settings, async |service| {
         let board = board::find(service, &import.board).await?;
         let progress = Arc::new(Progress::default());
-        let (input, length) = open(&import.file)?;
+        let (input, length) = open(import.file())?;
         let source = Source::open(input, import.format()?, &progress)?;
         let path = import.rejects_path();
-        let rejects = Rejects::new(make_rejects(&import.file, &path)?)?;
+        let rejects = Rejects::new(make_rejects(import.file(), &path)?)?;
         let options = Options { update_names: import.update_names, batch_size: import.batch_size.into() };
-        let begin = Instant::now();
+        let (begin, name) = (Instant::now(), import.source_name());
         let result = tokio::select! {
-            result = import::run(service, &board, source, options, rejects, &progress) => result,
+            result = import::run(service, &board, &name, source, options, rejects, &progress) => result,
             never = show(&progress, length) => match never {},
         };
         let counts = progress.counts();
@@ -86,20 +93,44 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
 }
 
 impl Import {
+    /// The file; clap lets it be left out only where it is not asked for.
+    fn file(&self) -> &Path {
+        self.file.as_deref().unwrap_or(Path::new("-"))
+    }
+
     fn format(&self) -> Result<Format> {
         let unknown =
             || Error::invalid("format", "is needed where the file's name does not end in .csv, .ndjson or .jsonl");
-        self.format.or_else(|| Format::of(&self.file)).ok_or_else(unknown)
+        self.format.or_else(|| Format::of(self.file())).ok_or_else(unknown)
+    }
+
+    /// What the import is known by: the same file again goes on with an import that was cut short.
+    fn source_name(&self) -> String {
+        let name = self.file().file_name().map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned());
+        if is_stdin(self.file()) { "stdin".to_owned() } else { name }
     }
 
     fn rejects_path(&self) -> PathBuf {
         self.rejects.clone().unwrap_or_else(|| {
-            let file = if is_stdin(&self.file) { Path::new("stdin") } else { &self.file };
+            let file = if is_stdin(self.file()) { Path::new("stdin") } else { self.file() };
             let mut name = file.as_os_str().to_owned();
             name.push(".rejects.csv");
             name.into()
         })
     }
+}
+
+async fn abandon(config: &Config, board: &BoardSlug) -> Result<()> {
+    let abandoned = with_service(config, async |service| {
+        let board = board::find(service, board).await?;
+        closing::abandon_imports(service, &board).await
+    })
+    .await?;
+    output::print(match abandoned {
+        0 => format!("no import of board {board} was cut short"),
+        1 => format!("1 import of board {board} given up; what it has written stays"),
+        some => format!("{some} imports of board {board} given up; what they have written stays"),
+    })
 }
 
 fn is_stdin(file: &Path) -> bool {

@@ -12,10 +12,13 @@ use crate::{
 };
 
 mod board;
+mod close;
+mod correct;
 mod demo;
 mod import;
 mod key;
 mod log;
+mod maintain;
 mod migrate;
 mod output;
 mod score;
@@ -67,6 +70,20 @@ enum Command {
     /// Undo scores
     #[command(subcommand)]
     Score(score::Command),
+    /// Add a score of the past, also to a closed period
+    ///
+    /// Open periods show it at once, closed ones once they are refreshed. Who did it and why is kept in the audit log.
+    Correct(correct::Correct),
+    /// Close periods that are over: their rankings become archives that never change by themselves
+    ///
+    /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
+    Close(close::Close),
+    /// Bring the archive of a closed period up to the ledger, after a correction, a void or a ban
+    Refresh(close::Refresh),
+    /// Look after everything but closing, once: ledger months, expired ids, archives beyond retention, old rankings
+    ///
+    /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
+    Maintain,
 }
 
 /// Runs the command that this process was started with; a failure is one line on standard error.
@@ -101,6 +118,10 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
         Command::Score(command) => score::run(config, command).await,
+        Command::Correct(correct) => correct::run(config, correct).await,
+        Command::Close(close) => close::close(config, close).await,
+        Command::Refresh(refresh) => close::refresh(config, refresh).await,
+        Command::Maintain => maintain::run(config).await,
     }
 }
 

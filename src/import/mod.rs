@@ -48,12 +48,13 @@ struct Line {
     event: Event,
 }
 
-/// Imports all that `source` has. Lines that cannot be taken go to `rejects`; `progress` can be watched meanwhile and has
+/// Imports all that `source`, called `name`, has. Until it has ended, no period of the board is closed. Lines that cannot be taken go to `rejects`; `progress` can be watched meanwhile and has
 /// the final counts afterwards. An error ends the import where it is: what was accepted by then stays, and lines with an id
 /// may be imported again without counting twice.
 pub async fn run(
     service: &Service,
     board: &Arc<Board>,
+    name: &str,
     source: Source,
     options: Options,
     rejects: Rejects,
@@ -61,6 +62,7 @@ pub async fn run(
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
     service.store.ensure_ledger_months().await?;
+    let announced = service.store.begin_import(board.id, name).await?;
     let mut preparation = Preparation::new(&service.store, board, options.update_names).await?;
     let mut lanes = Lanes::start(&service.store, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));
@@ -83,5 +85,6 @@ pub async fn run(
     };
     let result = result.await;
     // A lane that failed says why; that nobody took its events any more is only a consequence.
-    lanes.finish().await.and(result).and(rejects.flush())
+    lanes.finish().await.and(result).and(rejects.flush())?;
+    service.store.end_import(announced).await
 }

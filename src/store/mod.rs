@@ -3,6 +3,7 @@
 pub mod migrate;
 
 pub(crate) mod board;
+pub(crate) mod closing;
 mod error;
 pub(crate) mod key;
 pub(crate) mod period;
@@ -29,6 +30,8 @@ const STATEMENT_TIMEOUT: &str = "30s";
 pub(crate) struct Store {
     readers: PgPool,
     writers: PgPool,
+    /// How to connect for long work: no limit on the time of a statement.
+    patient: PgConnectOptions,
 }
 
 impl Store {
@@ -68,7 +71,8 @@ impl Store {
                 })
                 .connect_lazy_with(options)
         };
-        Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, options) })
+        let patient = options.clone().options([("statement_timeout", "0")]);
+        Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, options), patient })
     }
 
     /// Whether PostgreSQL answers.

@@ -30,7 +30,8 @@ pub struct Serve {
 }
 
 /// Starts `centile serve` on a free port, with `db`, with Redis at `redis` (none: the in-process cache), and with more
-/// flags. Returns when it takes connections.
+/// flags. Returns when it takes connections. It closes no periods of the past behind a test's back, unless the flags say how
+/// often to look (`--maintenance-every`).
 pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Serve {
     let (url, redis, prefix) = (db.url().to_owned(), redis.map(ToOwned::to_owned), db.redis_prefix());
     let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -42,6 +43,9 @@ impl Serve {
     pub fn spawn(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Self {
         let mut command = centile();
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
+        if !flags.iter().any(|flag| flag.contains("maintenance")) {
+            command.arg("--no-maintenance");
+        }
         command.env("DATABASE_URL", database_url).env("REDIS_PREFIX", redis_prefix);
         if let Some(url) = redis_url {
             command.env("REDIS_URL", url);

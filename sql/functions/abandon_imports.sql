@@ -1,0 +1,26 @@
+-- Gives up the imports of a board that were cut short and will not be run again, so that its periods can be closed. What they
+-- have written stays.
+CREATE FUNCTION centile.abandon_imports(p_board text) RETURNS integer
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board     centile_store.boards := centile_store.board_named(p_board);
+    v_running   text;
+    v_abandoned integer;
+BEGIN
+    PERFORM centile_store.lock_structure(v_board.id, true);
+    SELECT min(i.source) INTO v_running FROM centile_store.imports i
+    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
+    IF v_running IS NOT NULL THEN
+        RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
+            USING ERRCODE = 'CB409', HINT = 'Stop it first.';
+    END IF;
+    UPDATE centile_store.imports SET abandoned_at = clock_timestamp()
+    WHERE board_id = v_board.id AND ended_at IS NULL AND abandoned_at IS NULL;
+    GET DIAGNOSTICS v_abandoned = ROW_COUNT;
+    RETURN v_abandoned;
+END
+$$;
+
+COMMENT ON FUNCTION centile.abandon_imports(text) IS
+'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';

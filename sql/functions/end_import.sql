@@ -1,0 +1,9 @@
+-- Says that an import has come to its end: the board's periods may be closed again.
+CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS void
+LANGUAGE sql VOLATILE
+AS $$
+    UPDATE centile_store.imports SET ended_at = clock_timestamp() WHERE id = p_import_id AND ended_at IS NULL
+$$;
+
+COMMENT ON FUNCTION centile_store.end_import(bigint) IS
+'Ends an import. Example: SELECT centile_store.end_import(1);';

@@ -1,0 +1,178 @@
+//! `centile close` and `centile refresh`: periods that are over, and what is corrected in them.
+
+use std::env;
+
+use clap::Args;
+
+use super::{
+    output::{self, thousands},
+    user::reason,
+    with_service,
+};
+use crate::{
+    Error, Result,
+    board::{self, BoardSlug},
+    closing::{self, Outcome},
+    config::{Config, value},
+    period::PeriodSelector,
+};
+
+/// Which periods to close.
+#[derive(Debug, Args)]
+pub(super) struct Close {
+    /// Close every period of every board that is over
+    #[arg(long, conflicts_with_all = ["board", "period"], required_unless_present = "board")]
+    due: bool,
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>, requires = "period")]
+    board: Option<BoardSlug>,
+    /// One period, such as `week:2024-01-15`, `week:previous` or `season:spring`
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board")]
+    period: Option<PeriodSelector>,
+}
+
+/// Which archive to bring up to date, and who does.
+#[derive(Debug, Args)]
+pub(super) struct Refresh {
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// The closed period, such as `week:2024-01-15`
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
+    period: PeriodSelector,
+    /// Why; kept in the audit log, up to 256 bytes
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+    #[command(flatten)]
+    actor: Actor,
+}
+
+/// Who acts, for the audit log.
+#[derive(Debug, Args)]
+pub(super) struct Actor {
+    /// Who does this; kept in the audit log. The account of the system unless given
+    #[arg(long, env = "CENTILE_ACTOR", value_name = "NAME")]
+    by: Option<String>,
+}
+
+impl Actor {
+    /// The name given, or that of the account.
+    pub(super) fn name(&self) -> Result<String> {
+        let account = || ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok());
+        let name = self.by.clone().or_else(account).filter(|name| !name.is_empty());
+        let name = name.ok_or_else(|| Error::invalid("by", "is needed where USER is not set: who does this?"))?;
+        crate::user::check_text("by", &name, 128)?;
+        Ok(name)
+    }
+}
+
+/// Closes, prints a line for each period, and fails when something needs to be looked at.
+pub(super) async fn close(config: &Config, close: Close) -> Result<()> {
+    let mut tally = Tally::default();
+    let was_done = with_service(config, async |service| {
+        let (Some(board), Some(period)) = (&close.board, &close.period) else {
+            return closing::close_due(service, |outcome| tally.add(&outcome)).await;
+        };
+        let board = board::find(service, board).await?;
+        let outcome = closing::close_one(service, &board, period).await?;
+        Ok(outcome.map(|outcome| tally.add(&outcome)).is_some())
+    })
+    .await?;
+    if !was_done {
+        return output::print("another centile closes periods just now; nothing was done here");
+    }
+    if !tally.has_printed {
+        output::print("nothing is due")?;
+    }
+    tally.result()
+}
+
+/// What is told of all periods together.
+#[derive(Debug, Default)]
+struct Tally {
+    has_printed: bool,
+    different: u64,
+    failed: u64,
+    stale: u64,
+}
+
+impl Tally {
+    fn add(&mut self, outcome: &Outcome) {
+        let line = match outcome {
+            Outcome::Closed(closed) => {
+                let differences = match closed.differences {
+                    0 => String::new(),
+                    some => format!(", {} DIFFERENCES: see centile.archive_differences", thousands(some)),
+                };
+                self.different += u64::from(closed.differences > 0);
+                format!(
+                    "closed   {} {}: {} players, {:.1} s{differences}",
+                    closed.board,
+                    closed.period,
+                    thousands(closed.players),
+                    closed.time.as_secs_f64()
+                )
+            }
+            Outcome::Nothing { board, period, was_closed: true } => {
+                format!("nothing  {board} {period}: closed already")
+            }
+            Outcome::Nothing { board, period, was_closed: false } => {
+                format!("nothing  {board} {period}: nobody has scored in it")
+            }
+            Outcome::Waits { board, period, source, is_running: true } => {
+                format!("waiting  {board} {period}: {source} is being imported")
+            }
+            Outcome::Waits { board, period, source, is_running: false } => {
+                self.stale += 1;
+                format!("waiting  {board} {period}: the import of {source} was cut short")
+            }
+            Outcome::Failed { board, period, error } => {
+                self.failed += 1;
+                format!("failed   {board} {period}: {error}")
+            }
+        };
+        self.print(&line);
+    }
+
+    fn print(&mut self, line: &str) {
+        self.has_printed = true;
+        // A closed pipe is no reason to stop closing.
+        output::print(line).ok();
+    }
+
+    fn result(&self) -> Result<()> {
+        if self.failed > 0 {
+            Err(Error::Conflict(format!("{} periods could not be closed", self.failed)))
+        } else if self.different > 0 {
+            Err(Error::Conflict(format!(
+                "in {} periods the live ranking did not agree with the ledger; they are closed with what the ledger says",
+                self.different
+            )))
+        } else if self.stale > 0 {
+            Err(Error::Conflict(
+                "periods wait for an import that was cut short: run it again, or give it up with \
+                 `centile import --abandon --board SLUG`"
+                    .to_owned(),
+            ))
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// Refreshes the archive and prints its revision.
+pub(super) async fn refresh(config: &Config, refresh: Refresh) -> Result<()> {
+    let actor = refresh.actor.name()?;
+    let refreshed = with_service(config, async |service| {
+        let board = board::find(service, &refresh.board).await?;
+        closing::refresh(service, &board, &refresh.period, &actor, refresh.reason.as_deref()).await
+    })
+    .await?;
+    output::print(format!(
+        "refreshed {} {}: revision {}, {} players",
+        refresh.board,
+        refreshed.period,
+        refreshed.revision,
+        thousands(refreshed.players)
+    ))
+}

@@ -1,0 +1,27 @@
+//! `centile maintain`: the upkeep that `serve` does on its timer, once.
+
+use super::{
+    output::{self, thousands},
+    with_service,
+};
+use crate::{Result, closing, config::Config, upkeep};
+
+/// Does what there is to do, and prints it.
+pub(super) async fn run(config: &Config) -> Result<()> {
+    with_service(config, async |service| {
+        let forgotten = upkeep::keep_ledger(service).await?;
+        output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
+        match closing::drop_expired(service).await? {
+            None => output::print("archives    another centile is at them just now")?,
+            Some(dropped) => {
+                for (board, period) in &dropped {
+                    output::print(format!("archives    dropped {board} {period}"))?;
+                }
+                output::print(format!("archives    {} dropped", thousands(dropped.len())))?;
+            }
+        }
+        let removed = closing::remove_released(service).await?;
+        output::print(format!("rankings    {} rows of closed periods removed", thousands(removed)))
+    })
+    .await
+}

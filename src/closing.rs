@@ -1,0 +1,282 @@
+//! What happens to periods once they are over: closing them, correcting and refreshing what is closed, letting archives and old
+//! rankings go. Commands and the service's timer call the same functions; each may be run twice, at once, or killed half-way.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, Utc};
+
+use crate::{
+    Error, Result,
+    board::Board,
+    cache::CacheKey,
+    period::PeriodSelector,
+    service::Service,
+    store::closing::{Closer, Correction, DuePeriod, FrozenTop, NamedPeriod},
+    user::UserId,
+};
+
+/// A period that has been closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClosedPeriod {
+    /// The board's name.
+    pub board: String,
+    /// The period's name.
+    pub period: String,
+    /// Players in its archive.
+    pub players: u64,
+    /// Players of whom the live ranking said something else than the ledger.
+    pub differences: u64,
+    /// How long it took.
+    pub time: Duration,
+}
+
+/// What became of a period that was to be closed.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is closed now.
+    Closed(ClosedPeriod),
+    /// There is nothing to close: it was closed before, or nobody has scored in it.
+    Nothing {
+        /// The board's name.
+        board: String,
+        /// The period's name.
+        period: String,
+        /// Which of both.
+        was_closed: bool,
+    },
+    /// It stays as it is, because an import into its board has not ended.
+    Waits {
+        /// The board's name.
+        board: String,
+        /// The period's name.
+        period: String,
+        /// What is imported.
+        source: String,
+        /// Whether the import goes on; otherwise it was cut short.
+        is_running: bool,
+    },
+    /// It could not be closed.
+    Failed {
+        /// The board's name.
+        board: String,
+        /// The period's name.
+        period: String,
+        /// Why.
+        error: Error,
+    },
+}
+
+/// Closes every period that is over, one after the other, and tells what became of each as soon as it is known. `false`
+/// when another process is closing just now; then nothing was done.
+pub async fn close_due(service: &Service, mut tell: impl FnMut(Outcome)) -> Result<bool> {
+    // Most of the time nothing is due, and nobody need hold the lock.
+    if service.store.due_periods().await?.is_empty() {
+        return Ok(true);
+    }
+    let Some(mut closer) = service.store.closer().await? else { return Ok(false) };
+    // Looked up again: whoever held the lock may have closed them.
+    for due in service.store.due_periods().await? {
+        let outcome = match due {
+            DuePeriod { board, period, import_source: Some(source), import_is_running, .. } => {
+                Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
+            }
+            DuePeriod { period_id, board, period, .. } => {
+                match close(service, &mut closer, period_id, &board, &period).await {
+                    Ok(outcome) => outcome,
+                    Err(error) => {
+                        tracing::error!(board, period, %error, "a period could not be closed");
+                        Outcome::Failed { board, period, error }
+                    }
+                }
+            }
+        };
+        tell(outcome);
+    }
+    closer.end().await;
+    Ok(true)
+}
+
+/// Closes one period. [`Error::Conflict`] when it is not over. `None` when another process is closing just now; then nothing
+/// was done.
+pub async fn close_one(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<Option<Outcome>> {
+    let named = named(service, board, selector).await?;
+    let nothing =
+        |was_closed| Outcome::Nothing { board: board.slug.to_string(), period: named.name.clone(), was_closed };
+    if named.state == "closed" {
+        return Ok(Some(nothing(true)));
+    }
+    if named.state == "open" {
+        let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
+        return Err(Error::Conflict(format!("{} of board {} is not over yet: it {end}", named.name, board.slug)));
+    }
+    if named.period_id.is_none() {
+        return Ok(Some(nothing(false)));
+    }
+    let Some(mut closer) = service.store.closer().await? else { return Ok(None) };
+    let waiting = service.store.due_periods().await?.into_iter().find(|due| Some(due.period_id) == named.period_id);
+    let outcome = match waiting {
+        // Whoever held the lock has closed it.
+        None => nothing(true),
+        Some(DuePeriod { board, period, import_source: Some(source), import_is_running, .. }) => {
+            Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
+        }
+        Some(DuePeriod { period_id, board, period, .. }) => {
+            close(service, &mut closer, period_id, &board, &period).await?
+        }
+    };
+    closer.end().await;
+    Ok(Some(outcome))
+}
+
+/// The steps, each a transaction of its own. After a crash the next run begins at the cut-off that stands.
+async fn close(service: &Service, closer: &mut Closer, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
+    let begin = Instant::now();
+    let waits = || Outcome::Waits {
+        board: board.to_owned(),
+        period: period.to_owned(),
+        source: "another file".to_owned(),
+        is_running: true,
+    };
+    let Some(cut_off_at) = closer.cut_off(period_id).await? else { return Ok(waits()) };
+    closer.build(period_id).await?;
+    let differences = closer.compare(period_id).await?;
+    if !closer.finish(period_id, cut_off_at).await? {
+        return Ok(waits());
+    }
+    if differences > 0 {
+        tracing::error!(
+            board,
+            period,
+            differences,
+            "the live ranking did not agree with the ledger, which is right; see centile.archive_differences"
+        );
+    }
+    let top = cache_top(service, period_id).await?;
+    let players = top.map_or(0, |top| top.players.unsigned_abs());
+    let time = begin.elapsed();
+    tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
+    Ok(Outcome::Closed(ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time }))
+}
+
+/// Puts a frozen top into the cache, where it stays.
+async fn cache_top(service: &Service, period_id: i64) -> Result<Option<FrozenTop>> {
+    let Some(top) = service.store.frozen_top(period_id).await? else { return Ok(None) };
+    let key = CacheKey::Closed {
+        epoch: top.epoch.clone(),
+        period: period_id,
+        revision: i64::from(top.revision),
+        size: top.size.unsigned_abs(),
+    };
+    service.cache.put(&key, top.bytes.clone()).await;
+    Ok(Some(top))
+}
+
+async fn named(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
+    let named = service.store.named_period(board.id, &selector.to_string()).await?;
+    named.ok_or_else(|| Error::NotFound {
+        what: "period",
+        name: selector.to_string(),
+        hint: Some(format!("board {} keeps none of this name", board.slug)),
+    })
+}
+
+/// A closed period whose archive holds the ledger of now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refreshed {
+    /// The period's name.
+    pub period: String,
+    /// The archive's revision.
+    pub revision: i32,
+    /// Players in it.
+    pub players: u64,
+}
+
+/// Brings the archive and the frozen top of a closed period up to the ledger of now; readers see the old or the new.
+/// [`Error::Conflict`] when the period is not closed or its archive was dropped, [`Error::Unavailable`] when another process
+/// is closing or refreshing.
+pub async fn refresh(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+    actor: &str,
+    reason: Option<&str>,
+) -> Result<Refreshed> {
+    let named = named(service, board, selector).await?;
+    let Some(period_id) = named.period_id.filter(|_| named.state == "closed") else {
+        return Err(Error::Conflict(format!("{} of board {} is not closed", named.name, board.slug)));
+    };
+    let another = || Error::unavailable("another process closes or refreshes periods just now; try again after it");
+    let mut closer = service.store.closer().await?.ok_or_else(another)?;
+    let revision = closer.refresh(period_id, actor, reason).await?;
+    closer.end().await;
+    let players = cache_top(service, period_id).await?.map_or(0, |top| top.players.unsigned_abs());
+    Ok(Refreshed { period: named.name, revision, players })
+}
+
+/// A score of the past that an administrator adds.
+#[derive(Debug, Clone)]
+pub struct ScoreCorrection {
+    /// The player.
+    pub user_id: UserId,
+    /// Points, usually fewer than none.
+    pub points: i64,
+    /// On boards with ties by tiebreak.
+    pub tiebreak: Option<i16>,
+    /// The time it counts for.
+    pub at: DateTime<Utc>,
+    /// Why.
+    pub reason: String,
+    /// Who says so.
+    pub actor: String,
+}
+
+/// Adds a score of the past, also to closed periods. The transaction's id, and the closed periods whose archives do not hold
+/// it before they are refreshed.
+pub async fn correct(service: &Service, board: &Board, correction: &ScoreCorrection) -> Result<(i64, Vec<String>)> {
+    service
+        .store
+        .correct_score(&Correction {
+            board: board.slug.as_str(),
+            user_id: correction.user_id.as_str(),
+            points: correction.points,
+            tiebreak: correction.tiebreak,
+            at: correction.at,
+            reason: &correction.reason,
+            actor: &correction.actor,
+        })
+        .await
+}
+
+/// Drops the archives that their boards do not keep any longer; gives their boards and names. `None` when another process
+/// is closing just now.
+pub async fn drop_expired(service: &Service) -> Result<Option<Vec<(String, String)>>> {
+    if service.store.expired_archives().await?.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let Some(mut closer) = service.store.closer().await? else { return Ok(None) };
+    let mut dropped = Vec::new();
+    for (period_id, board, period) in service.store.expired_archives().await? {
+        closer.drop_archive(period_id).await?;
+        tracing::info!(board, period, "archive dropped: the board keeps no more of its kind");
+        dropped.push((board, period));
+    }
+    closer.end().await;
+    Ok(Some(dropped))
+}
+
+/// Removes the rows of rankings that were let go, in steps; gives how many there were.
+pub async fn remove_released(service: &Service) -> Result<u64> {
+    let mut removed = 0;
+    loop {
+        match service.store.remove_released().await? {
+            0 => return Ok(removed),
+            some => removed += some,
+        }
+    }
+}
+
+/// Gives up the imports of a board that were cut short, so that its periods can be closed; gives their number.
+/// [`Error::Conflict`] while one is running.
+pub async fn abandon_imports(service: &Service, board: &Board) -> Result<u64> {
+    service.store.abandon_imports(board.slug.as_str()).await
+}

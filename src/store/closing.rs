@@ -1,0 +1,268 @@
+//! Closing periods, in steps of one transaction each, on a connection of its own.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use sqlx::{Connection as _, Executor as _, PgConnection};
+
+use super::Store;
+use crate::Result;
+
+/// How long the lock of whoever closes is waited for: a process that was killed lets go of it within a moment.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+const LOCK_TRIED_EVERY: Duration = Duration::from_millis(100);
+
+/// A period that is over and not closed.
+#[derive(Debug, Clone)]
+pub(crate) struct DuePeriod {
+    /// Its row.
+    pub(crate) period_id: i64,
+    /// The board's name.
+    pub(crate) board: String,
+    /// Its name as a selector.
+    pub(crate) period: String,
+    /// The import that keeps it from being closed.
+    pub(crate) import_source: Option<String>,
+    /// Whether that import's process is alive.
+    pub(crate) import_is_running: Option<bool>,
+}
+
+/// A period in whatever state, as a command names it.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedPeriod {
+    /// Its row, if it was ever opened.
+    pub(crate) period_id: Option<i64>,
+    /// Its name as a selector, without an alias.
+    pub(crate) name: String,
+    /// `open`, `due`, or `closed`.
+    pub(crate) state: String,
+    /// When it ends.
+    pub(crate) ends_at: Option<DateTime<Utc>>,
+}
+
+/// A frozen top, and what its key in the cache is made of.
+#[derive(Debug)]
+pub(crate) struct FrozenTop {
+    pub(crate) epoch: String,
+    pub(crate) revision: i32,
+    pub(crate) size: i32,
+    pub(crate) players: i64,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The one closer: a connection that holds the lock, and has time. Whoever is killed in the middle of a step takes the step
+/// along: the server notices that nobody listens, and rolls back.
+#[derive(Debug)]
+pub(crate) struct Closer(PgConnection);
+
+impl Store {
+    /// A connection for long work; without a time limit on statements.
+    async fn patient_connection(&self) -> Result<PgConnection> {
+        let mut connection = PgConnection::connect_with(&self.patient).await?;
+        // Not on every system that PostgreSQL runs on; without it a killed closer's last step runs to its end.
+        if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {
+            tracing::debug!(%error, "the server does not watch its clients");
+        }
+        Ok(connection)
+    }
+
+    /// Becomes the closer; `None` while another process is.
+    pub(crate) async fn closer(&self) -> Result<Option<Closer>> {
+        let mut connection = self.patient_connection().await?;
+        let begin = tokio::time::Instant::now();
+        loop {
+            let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_closing_lock() AS "is_ours!""#)
+                .fetch_one(&mut connection)
+                .await?;
+            if is_ours {
+                return Ok(Some(Closer(connection)));
+            }
+            if begin.elapsed() >= LOCK_PATIENCE {
+                return Ok(None);
+            }
+            tokio::time::sleep(LOCK_TRIED_EVERY).await;
+        }
+    }
+
+    /// Periods that are over and not closed, in the order in which to close them.
+    pub(crate) async fn due_periods(&self) -> Result<Vec<DuePeriod>> {
+        let due = sqlx::query_as!(
+            DuePeriod,
+            r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!", import_source, import_is_running
+               FROM centile_store.due_periods()"#
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        Ok(due)
+    }
+
+    /// The period that a selector means on a board, for commands. `None` when it cannot exist.
+    pub(crate) async fn named_period(&self, board_id: i32, selector: &str) -> Result<Option<NamedPeriod>> {
+        let named = sqlx::query_as!(
+            NamedPeriod,
+            r#"SELECT period_id, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END AS "name!", state AS "state!",
+                      nullif(ends_at, 'infinity') AS ends_at
+               FROM centile.resolve_period($1, $2)"#,
+            board_id,
+            selector
+        )
+        .fetch_optional(&self.writers)
+        .await?;
+        Ok(named)
+    }
+
+    /// The frozen top of a closed period; `None` when it is not closed, or its archive was dropped.
+    pub(crate) async fn frozen_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
+        let top = sqlx::query_as!(
+            FrozenTop,
+            r#"SELECT centile.epoch() AS "epoch!", p.archive_revision AS revision, b.frozen_top_size AS size,
+                      p.archive_players AS "players!", p.frozen_top AS "bytes!"
+               FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+               WHERE p.id = $1 AND p.frozen_top IS NOT NULL"#,
+            period_id
+        )
+        .fetch_optional(&self.writers)
+        .await?;
+        Ok(top)
+    }
+
+    /// Archives that their boards do not keep any longer: period, board and name.
+    pub(crate) async fn expired_archives(&self) -> Result<Vec<(i64, String, String)>> {
+        let expired = sqlx::query!(
+            r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!" FROM centile_store.expired_archives()"#
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        Ok(expired.into_iter().map(|row| (row.period_id, row.board, row.period)).collect())
+    }
+
+    /// Removes some rows of rankings that were let go; 0 when nothing is left.
+    pub(crate) async fn remove_released(&self) -> Result<u64> {
+        let removed = sqlx::query_scalar!(r#"SELECT centile_store.remove_released() AS "removed!""#)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(removed.unsigned_abs())
+    }
+
+    /// Corrects a player's score in the past; gives the transaction's id and the closed periods to refresh.
+    pub(crate) async fn correct_score(&self, correction: &Correction<'_>) -> Result<(i64, Vec<String>)> {
+        let row = sqlx::query!(
+            r#"SELECT transaction_id AS "transaction_id!", to_refresh FROM centile.correct_score($1, $2, $3, $4, $5, $6, $7)"#,
+            correction.board,
+            correction.user_id,
+            correction.points,
+            correction.at,
+            correction.reason,
+            correction.actor,
+            correction.tiebreak
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok((row.transaction_id, row.to_refresh.unwrap_or_default()))
+    }
+}
+
+/// A score of the past that an administrator adds.
+#[derive(Debug)]
+pub(crate) struct Correction<'a> {
+    pub(crate) board: &'a str,
+    pub(crate) user_id: &'a str,
+    pub(crate) points: i64,
+    pub(crate) tiebreak: Option<i16>,
+    pub(crate) at: DateTime<Utc>,
+    pub(crate) reason: &'a str,
+    pub(crate) actor: &'a str,
+}
+
+impl Closer {
+    /// From here on nothing enters the period. The time of the cut-off; `None` when an import keeps the board open.
+    pub(crate) async fn cut_off(&mut self, period_id: i64) -> Result<Option<DateTime<Utc>>> {
+        let at =
+            sqlx::query_scalar!("SELECT centile_store.cut_off_period($1)", period_id).fetch_one(&mut self.0).await?;
+        Ok(at)
+    }
+
+    /// Builds the archive.
+    pub(crate) async fn build(&mut self, period_id: i64) -> Result<()> {
+        sqlx::query!("SELECT centile_store.build_archive($1)", period_id).execute(&mut self.0).await?;
+        Ok(())
+    }
+
+    /// Compares the archive with the live ranking; gives the number of differences.
+    pub(crate) async fn compare(&mut self, period_id: i64) -> Result<u64> {
+        let differences =
+            sqlx::query_scalar!(r#"SELECT centile_store.compare_archive($1) AS "differences!""#, period_id)
+                .fetch_one(&mut self.0)
+                .await?;
+        Ok(differences.unsigned_abs())
+    }
+
+    /// Closes; `false` when the cut-off was called off because an import has begun.
+    pub(crate) async fn finish(&mut self, period_id: i64, cut_off_at: DateTime<Utc>) -> Result<bool> {
+        let is_closed =
+            sqlx::query_scalar!(r#"SELECT centile_store.finish_close($1, $2) AS "is_closed!""#, period_id, cut_off_at)
+                .fetch_one(&mut self.0)
+                .await?;
+        Ok(is_closed)
+    }
+
+    /// Brings an archive up to the ledger of now; gives its new revision.
+    pub(crate) async fn refresh(&mut self, period_id: i64, actor: &str, reason: Option<&str>) -> Result<i32> {
+        let revision = sqlx::query_scalar!(
+            r#"SELECT centile_store.refresh_archive($1, $2, $3) AS "revision!""#,
+            period_id,
+            actor,
+            reason
+        )
+        .fetch_one(&mut self.0)
+        .await?;
+        Ok(revision)
+    }
+
+    /// Lets an archive go: first the period forgets it, then it is dropped.
+    pub(crate) async fn drop_archive(&mut self, period_id: i64) -> Result<()> {
+        for is_second in [false, true] {
+            sqlx::query!("SELECT centile_store.drop_archive($1, $2)", period_id, is_second)
+                .execute(&mut self.0)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the connection, and with it the lock.
+    pub(crate) async fn end(self) {
+        self.0.close().await.ok();
+    }
+}
+
+/// An import that closers wait for: as long as this connection lives, others see that the import does.
+#[derive(Debug)]
+pub(crate) struct OpenImport {
+    import_id: i64,
+    _connection: PgConnection,
+}
+
+impl Store {
+    /// Announces an import of a board.
+    pub(crate) async fn begin_import(&self, board_id: i32, source: &str) -> Result<OpenImport> {
+        let mut connection = self.patient_connection().await?;
+        let import_id = sqlx::query_scalar!(r#"SELECT centile_store.begin_import($1, $2) AS "id!""#, board_id, source)
+            .fetch_one(&mut connection)
+            .await?;
+        Ok(OpenImport { import_id, _connection: connection })
+    }
+
+    /// Says that an import has come to its end.
+    pub(crate) async fn end_import(&self, import: OpenImport) -> Result<()> {
+        sqlx::query!("SELECT centile_store.end_import($1)", import.import_id).execute(&self.writers).await?;
+        Ok(())
+    }
+
+    /// Gives up imports of a board that were cut short; gives their number. [`crate::Error::Conflict`] when one is running.
+    pub(crate) async fn abandon_imports(&self, board: &str) -> Result<u64> {
+        let abandoned = sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1) AS "abandoned!""#, board)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(u64::from(abandoned.unsigned_abs()))
+    }
+}

@@ -1,0 +1,76 @@
+//! What an instance looks after in the background, so that cron is a choice and not a need.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use tokio::time::MissedTickBehavior;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    Result,
+    closing::{self, Outcome},
+    service::Service,
+};
+
+/// How often the months of the ledger and the ids that callers gave are looked after.
+const LEDGER_EVERY: Duration = Duration::from_mins(10);
+
+/// Starts the background work of an instance: closes what is over every `close_every`. Ends when `stopping` is cancelled;
+/// a step that is under way then is given up, and done again by whoever comes next.
+pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskTracker, stopping: &CancellationToken) {
+    let repeat = |every, job: fn(Arc<Service>) -> futures::future::BoxFuture<'static, ()>| {
+        let service = Arc::downgrade(service);
+        tasks.spawn(stopping.clone().run_until_cancelled_owned(async move {
+            let mut ticks = tokio::time::interval(every);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let Some(service) = service.upgrade() else { return };
+                job(service).await;
+            }
+        }));
+    };
+    repeat(LEDGER_EVERY, |service| {
+        Box::pin(async move { log("the ledger could not be looked after", keep_ledger(&service)).await })
+    });
+    repeat(close_every, |service| {
+        Box::pin(async move {
+            log("periods could not be closed", close_due(&service)).await;
+            log("archives could not be dropped", closing::drop_expired(&service)).await;
+            log("rows of closed rankings could not be removed", closing::remove_released(&service)).await;
+        })
+    });
+}
+
+async fn log<T>(what: &str, job: impl Future<Output = Result<T>>) {
+    if let Err(error) = job.await {
+        tracing::warn!(%error, "{what}");
+    }
+}
+
+/// Closes what is due; what waits for an import that was cut short is worth a warning.
+async fn close_due(service: &Service) -> Result<()> {
+    closing::close_due(service, |outcome| {
+        if let Outcome::Waits { board, period, source, is_running: false } = outcome {
+            tracing::warn!(
+                board,
+                period,
+                source,
+                "a period waits for an import that was cut short: run it again, or abandon it"
+            );
+        }
+    })
+    .await
+    .map(drop)
+}
+
+/// Makes the ledger's months ahead and forgets callers' ids whose time is over; gives how many.
+pub async fn keep_ledger(service: &Service) -> Result<u64> {
+    service.store.ensure_ledger_months().await?;
+    let mut forgotten = 0;
+    loop {
+        match service.store.forget_expired_ids().await? {
+            0 => return Ok(forgotten),
+            some => forgotten += some,
+        }
+    }
+}
