@@ -108,7 +108,7 @@ impl Store {
         Ok(now)
     }
 
-    /// Kind and bounds of every period of a board that has ever been opened.
+    /// Kind and bounds of every period of a board that was ever opened by a time that fell into it: all but seasons.
     pub(crate) async fn period_bounds(&self, board_id: i32) -> Result<Vec<PeriodBounds>> {
         let rows = sqlx::query_file!("sql/queries/period_bounds.sql", board_id).fetch_all(&self.writers).await?;
         rows.into_iter().map(|row| Ok((kind(&row.kind)?, row.starts_at, row.ends_at))).collect()

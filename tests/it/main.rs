@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
 
 mod cache_redis;
+mod cli_close;
 mod cli_commands;
 mod cli_demo;
 mod cli_import;

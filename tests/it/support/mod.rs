@@ -5,6 +5,7 @@
 #![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
 
 pub mod audit;
+mod command;
 mod database;
 pub mod freshness;
 mod import;
@@ -17,6 +18,7 @@ pub mod sender;
 mod serve;
 pub mod verdict;
 
+pub use command::{Ran, run, run_at, spawn};
 pub use database::{TestDb, own_postgres, own_redis, redis_url};
 pub use import::{Files, Imported, import, import_stdin, spawn_import};
 pub use serve::{Serve, spawn_serve};
