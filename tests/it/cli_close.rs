@@ -16,6 +16,15 @@ fn three_weeks() -> String {
     file
 }
 
+/// So many lines of one point, over fifty players and twenty days of January 2024; without the header.
+fn lines(count: u32) -> String {
+    let mut lines = String::new();
+    for n in 0..count {
+        writeln!(lines, "m{n},p{},1,2024-01-{:02}T00:00:00Z", n % 50, 1 + n % 20).unwrap();
+    }
+    lines
+}
+
 async fn board_with(periods: &str, content: &str) -> (TestDb, Files) {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", periods, "--lanes", "2"]).well();
@@ -193,8 +202,7 @@ async fn an_import_into_the_past_is_waited_for() {
     let mut input = child.stdin.take().unwrap();
     let file = three_weeks();
     // Enough for a chunk to be handed on, twice: lines of January 2024, which are due as soon as they are there.
-    let many: String =
-        (0..24_000).map(|n| format!("m{n},p{},1,2024-01-{:02}T00:00:00Z\n", n % 50, 1 + n % 20)).collect();
+    let many = lines(24_000);
     input.write_all(file.as_bytes()).unwrap();
     let (first, second) = many.split_at(many.len() / 2);
     let second = &second[second.find('\n').unwrap() + 1..];
@@ -233,8 +241,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
-    let many: String =
-        (0..50_000).map(|n| format!("m{n},p{},1,2024-01-{:02}T00:00:00Z\n", n % 50, 1 + n % 20)).collect();
+    let many = lines(50_000);
     let file = files.write("many.csv", format!("id,user_id,points,occurred_at\n{many}"));
     for is_given_up in [false, true] {
         let mut child = spawn_import(&db, &file, "arena", &["--batch-size", "10"]);

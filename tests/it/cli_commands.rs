@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
-use crate::support::{Ran, Serve, TestDb, centile, run, run_at, spawn_serve};
+use crate::support::{Serve, TestDb, centile, run, run_at, spawn_serve};
 
 #[tokio::test]
 async fn boards_are_made_listed_and_shown() {
