@@ -21,4 +21,5 @@ mod sql_boundary;
 mod sql_contract;
 mod sql_period;
 mod sql_property;
+mod sql_rollover;
 mod support;

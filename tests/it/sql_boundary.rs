@@ -24,7 +24,7 @@ const CROSSING: Duration = Duration::from_secs(12);
 
 /// Cuts time into days of a second, weeks of three and months of six: `period_at` is the one place that boundaries come
 /// from, so that real ones pass by the real clock many times within a test.
-const SHORT_DAYS: &str = "
+pub const SHORT_DAYS: &str = "
     CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
         RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
     LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1

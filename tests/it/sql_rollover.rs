@@ -1,0 +1,242 @@
+//! Periods follow each other without a scheduler, and are closed while others go on; whatever a clock does.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use chrono::{DateTime, Utc};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use reqwest::Client;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, PgPool};
+use tokio::task::JoinSet;
+
+use crate::{
+    sql_boundary::SHORT_DAYS,
+    support::{TestDb, audit, load::key, redis_url, run, spawn_serve},
+};
+
+/// How long writers run.
+const RUNNING: Duration = Duration::from_secs(12);
+/// Seasons, in seconds after the first: overlapping, one within another, one beside all events.
+const SEASONS: [(&str, f64, f64); 5] =
+    [("a", 1.5, 7.25), ("b", 3.0, 5.0), ("c", 5.0, 5.5), ("d", 6.9, 30.0), ("e", 60.0, 70.0)];
+
+/// What an event was answered.
+#[derive(Debug)]
+struct Written {
+    user: String,
+    points: i64,
+    at: DateTime<Utc>,
+    scores: BTreeMap<String, i64>,
+}
+
+fn written(user: String, points: i64, result: &Value) -> Written {
+    let scores = result["periods"].as_object().expect("periods");
+    Written {
+        user,
+        points,
+        at: result["occurred_at"].as_str().expect("a time").parse().expect("a time"),
+        scores: scores
+            .iter()
+            .map(|(name, standing)| (name.clone(), standing["score"].as_i64().expect("a score")))
+            .collect(),
+    }
+}
+
+/// A period as the database has it; times without end are far away.
+#[derive(Debug, sqlx::FromRow)]
+struct Stored {
+    name: String,
+    kind: String,
+    starts_at: DateTime<Utc>,
+    ends_at: DateTime<Utc>,
+    state: String,
+    archive_name: Option<String>,
+    archive_differences: Option<i64>,
+}
+
+async fn stored(pool: &PgPool) -> Vec<Stored> {
+    sqlx::query_as(
+        "SELECT CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END AS name, kind,
+                greatest(starts_at, '2000-01-01Z') AS starts_at, least(ends_at, '2100-01-01Z') AS ends_at,
+                state, archive_name, archive_differences
+         FROM centile_store.periods ORDER BY starts_at, kind",
+    )
+    .fetch_all(pool)
+    .await
+    .expect("periods")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed() {
+    let seed: u64 = rand::random();
+    eprintln!("seed {seed}");
+    let db = TestDb::new().await;
+    db.execute(SHORT_DAYS).await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    for (name, from, until) in SEASONS {
+        db.execute(&format!(
+            "SELECT centile.create_season('arena', '{name}', now() + interval '{from} seconds', now() + interval '{until} seconds')"
+        ))
+        .await;
+    }
+    let redis = redis_url().await;
+    let flags = ["--maintenance-every", "1"];
+    let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
+    let key = Arc::new(key(db.url(), "server"));
+    let mut callers = JoinSet::new();
+    for caller in 0..6_u64 {
+        let (address, key) = (instances[caller as usize % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
+        callers.spawn(async move {
+            let (client, mut random) = (Client::new(), StdRng::seed_from_u64(seed + caller));
+            let (mut all, end) = (Vec::new(), tokio::time::Instant::now() + RUNNING);
+            while tokio::time::Instant::now() < end {
+                // A player of one caller only, so that the answers come in the order of the events.
+                let (user, points) = (format!("{caller}-{}", random.random_range(0..40)), random.random_range(-5..50));
+                let event = json!({"user_id": user, "points": points});
+                let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
+                let (status, text) = (answer.status(), answer.text().await.expect("a body"));
+                assert_eq!(status, 200, "{text}");
+                let body: Value = serde_json::from_str(&text).expect("JSON");
+                let result = body.get("results").map_or(&body, |results| &results[0]);
+                all.push(written(user, points, result));
+            }
+            all
+        });
+    }
+    let events: Vec<Written> = callers.join_all().await.into_iter().flatten().collect();
+    drop(instances);
+    run(&db, &["close", "--due"]).well();
+
+    let pool = db.pool().await;
+    let periods = stored(&pool).await;
+    // What each answer said: exactly the periods that hold its time, and in each the sum of the player's points so far.
+    let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+    for event in &events {
+        let holding: BTreeSet<&str> = periods
+            .iter()
+            .filter(|period| period.starts_at <= event.at && event.at < period.ends_at)
+            .map(|period| period.name.as_str())
+            .collect();
+        assert_eq!(event.scores.keys().map(String::as_str).collect::<BTreeSet<_>>(), holding, "{event:?}");
+        for kind in ["all_time", "day", "week", "month"] {
+            assert_eq!(holding.iter().filter(|name| name.starts_with(kind)).count(), 1, "{kind}: {event:?}");
+        }
+        for (name, score) in &event.scores {
+            let sum = sums.entry((name.as_str(), event.user.as_str())).or_default();
+            *sum += event.points;
+            assert_eq!(score, sum, "{name}: {event:?}");
+        }
+    }
+    // Each archive is the ranking of the answers that name its period.
+    let mut closed: BTreeMap<&str, usize> = BTreeMap::new();
+    for period in periods.iter().filter(|period| period.state == "closed") {
+        assert_eq!(period.archive_differences, Some(0), "{period:?}");
+        let statement = format!(
+            "SELECT u.external_id, a.score, a.rank FROM centile_archive.{} a JOIN centile_store.users u ON u.id = a.user_id ORDER BY a.position",
+            period.archive_name.as_deref().expect("an archive")
+        );
+        let rows: Vec<(String, i64, i64)> =
+            sqlx::query_as(AssertSqlSafe(statement)).fetch_all(&pool).await.expect("an archive");
+        let wanted: BTreeMap<&str, i64> = sums
+            .iter()
+            .filter(|((name, _), _)| *name == period.name)
+            .map(|((_, user), score)| (*user, *score))
+            .collect();
+        assert_eq!(rows.len(), wanted.len(), "{period:?}");
+        for (user, score, rank) in &rows {
+            let better = wanted.values().filter(|other| *other > score).count();
+            assert_eq!((wanted[user.as_str()], *rank), (*score, better as i64 + 1), "{user} in {period:?}");
+        }
+        *closed.entry(period.kind.as_str()).or_default() += 1;
+    }
+    eprintln!("{} events; closed: {closed:?}", events.len());
+    assert!(closed["day"] >= 10 && closed["week"] >= 3 && closed["month"] >= 1 && closed["season"] == 3, "{closed:?}");
+    assert!(periods.iter().filter(|period| period.ends_at < Utc::now()).all(|period| period.state == "closed"));
+    let stored: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
+        .fetch_one(&pool)
+        .await
+        .expect("a count");
+    assert_eq!(stored, events.len() as i64);
+    audit::rankings_are_sound(&pool).await;
+}
+
+/// A clock that the test sets: names without a schema are looked for in `fake` first.
+const FAKE_CLOCK: &str = "
+    CREATE SCHEMA fake;
+    CREATE TABLE fake.clock (at timestamptz);
+    INSERT INTO fake.clock VALUES (now());
+    CREATE FUNCTION fake.clock_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT at FROM fake.clock';
+    CREATE FUNCTION fake.statement_timestamp() RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT at FROM fake.clock'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_close_no_lane_goes_back_whatever_the_clock_does() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint, p_periods => '{all_time,week}')").await;
+    db.execute(FAKE_CLOCK).await;
+    let name = db.url().rsplit('/').next().expect("a name").to_owned();
+    db.execute(&format!("ALTER DATABASE {name} SET search_path = fake, pg_catalog, public")).await;
+    let pool = db.pool().await;
+    let boundary: DateTime<Utc> = sqlx::query_scalar("SELECT ends_at FROM centile.period_at('week', now(), 'UTC')")
+        .fetch_one(&pool)
+        .await
+        .expect("a boundary");
+    let set_clock = async |minutes: i64| {
+        let at = boundary + chrono::Duration::minutes(minutes);
+        sqlx::query("UPDATE fake.clock SET at = $1").bind(at).execute(&pool).await.expect("a clock that can be set");
+    };
+    let serve = spawn_serve(&db, None, &[]).await;
+    let key = key(db.url(), "server");
+    // One player for each lane.
+    let players: Vec<String> = sqlx::query_scalar(
+        "SELECT min('p' || n) FROM generate_series(1, 100) n GROUP BY centile.lane_hash('p' || n) % 4 ORDER BY centile.lane_hash(min('p' || n)) % 4",
+    )
+    .fetch_all(&pool)
+    .await
+    .expect("players");
+    assert_eq!(players.len(), 4);
+    let submit = async |user: &str| {
+        let event = json!({"user_id": user, "points": 10});
+        let address = serve.at("/v1/boards/arena/scores");
+        let answer = serve.client.post(address).bearer_auth(&key).json(&event).send().await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        let body: Value = serde_json::from_str(&answer.text().await.expect("a body")).expect("JSON");
+        written(user.to_owned(), 10, body.get("results").map_or(&body, |results| &results[0]))
+    };
+    let next_week = format!("week:{}", boundary.date_naive());
+
+    // Sunday, 23:00: three lanes write, the fourth is idle.
+    set_clock(-60).await;
+    for player in &players[..3] {
+        let event = submit(player).await;
+        assert_eq!(event.at, boundary - chrono::Duration::hours(1));
+        assert!(!event.scores.contains_key(&next_week), "{event:?}");
+    }
+    // Forth and back before the week is closed: nothing has passed the boundary, so the week goes on.
+    set_clock(-30).await;
+    assert_eq!(submit(&players[0]).await.at, boundary - chrono::Duration::minutes(30));
+    set_clock(-90).await;
+    let event = submit(&players[0]).await;
+    assert_eq!(event.at, boundary - chrono::Duration::minutes(30), "never before the lane's last event");
+
+    set_clock(30).await;
+    let told = run(&db, &["close", "--due"]).well();
+    assert!(told.contains("closed   arena week:") && told.contains("3 players"), "{told}");
+    set_clock(-30).await;
+    for player in &players {
+        let event = submit(player).await;
+        assert_eq!(event.at, boundary, "{event:?}");
+        assert_eq!(event.scores.get(&next_week), Some(&10), "a new week begins empty: {event:?}");
+    }
+    set_clock(31).await;
+    assert_eq!(submit(&players[3]).await.scores[&next_week], 20);
+    let archived: i64 = sqlx::query_scalar("SELECT archive_players FROM centile_store.periods WHERE state = 'closed'")
+        .fetch_one(&pool)
+        .await
+        .expect("an archive");
+    assert_eq!(archived, 3);
+    assert_eq!(run(&db, &["close", "--due"]).well(), "nothing is due\n");
+}
