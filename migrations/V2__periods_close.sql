@@ -30,7 +30,6 @@ COMMENT ON TABLE centile_store.boards IS
 
 ALTER TABLE centile_store.periods
     DROP CONSTRAINT periods_kind_known,
-    ADD COLUMN cut_off             bigint[],
     ADD COLUMN cut_off_at          timestamptz,
     ADD COLUMN archive_name        text COLLATE "C",
     ADD COLUMN archive_revision    integer NOT NULL DEFAULT 0,
@@ -44,14 +43,23 @@ ALTER TABLE centile_store.periods
     ADD CONSTRAINT periods_season_form CHECK (kind <> 'season' OR (label ~ '^[a-z0-9][a-z0-9_-]{0,39}$' AND label <> 'previous')),
     ADD CONSTRAINT periods_season_finite CHECK (kind <> 'season' OR (isfinite(starts_at) AND isfinite(ends_at))),
     ADD CONSTRAINT periods_archive_name_key UNIQUE (archive_name),
-    ADD CONSTRAINT periods_cut_off_whole CHECK ((cut_off IS NULL) = (cut_off_at IS NULL)),
     ADD CONSTRAINT periods_frozen_while_kept CHECK (
         (state = 'closed' AND archive_revision > 0 AND archive_dropped_at IS NULL) = (frozen_top IS NOT NULL));
 COMMENT ON TABLE centile_store.periods IS
-'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off, the last batch of each lane.';
-COMMENT ON COLUMN centile_store.periods.cut_off IS 'Number of the last batch of each lane that the archive holds; set when closing begins.';
+'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off.';
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
 COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
+
+-- Apart from the periods, so that a refresh, which changes it at its begin, keeps nobody waiting who changes a period.
+CREATE TABLE centile_store.cut_offs (
+    period_id bigint   NOT NULL,
+    batches   bigint[] NOT NULL,
+    CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id),
+    CONSTRAINT cut_offs_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods (id)
+);
+COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
+
 CREATE INDEX periods_due_idx ON centile_store.periods (ends_at) WHERE state = 'open';
 
 ALTER TABLE centile_store.rankings ADD COLUMN released_at timestamptz;

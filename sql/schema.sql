@@ -85,6 +85,7 @@ DECLARE
     v_user_id  bigint := centile_store.user_named(p_user);
     v_lane     centile_store.board_lanes;
     v_rankings bigint[];
+    v_closed   bigint[];
     v_closing  text;
 BEGIN
     IF p_reason IS NULL OR p_actor IS NULL THEN
@@ -107,8 +108,9 @@ BEGIN
     END IF;
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
            array_agg(p.period ORDER BY p.period) FILTER (WHERE p.ranking_id IS NULL),
+           array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
-    INTO v_rankings, to_refresh, v_closing
+    INTO v_rankings, to_refresh, v_closed, v_closing
     FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
@@ -122,8 +124,9 @@ BEGIN
     WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
-    UPDATE centile_store.periods p SET corrected_at = clock_timestamp()
-    WHERE p.board_id = v_board.id AND p.state = 'closed' AND p.kind || ':' || p.label = ANY (to_refresh);
+    -- In one order, for two corrections may meet here.
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_closed) ORDER BY p.id FOR UPDATE;
+    UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (v_closed);
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
     VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
@@ -890,7 +893,7 @@ BEGIN
         v_order,
         CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
         centile_store.entries_query(p_period_id,
-            format('SELECT p.cut_off FROM centile_store.periods p WHERE p.id = %s', p_period_id)));
+            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id)));
 END
 $_$;
 
@@ -919,8 +922,8 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
-    UPDATE centile_store.periods SET cut_off = NULL, cut_off_at = NULL
-    WHERE board_id = p_board_id AND state = 'open' AND cut_off IS NOT NULL;
+    UPDATE centile_store.periods SET cut_off_at = NULL
+    WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.import_is_running(i.id)
@@ -2233,7 +2236,7 @@ DECLARE
     v_period centile_store.periods;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+    IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
     END IF;
     EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
@@ -2274,17 +2277,17 @@ DECLARE
     v_period      centile_store.periods;
     v_players     bigint;
     v_differences bigint;
-    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
     v_misplaced   text := 'false';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+    IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
     END IF;
     -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
     IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
-               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
@@ -2292,7 +2295,7 @@ BEGIN
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
             SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
-            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > ($3)[t.lane + 1]
+            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
             SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
             FROM centile_archive.%I a
@@ -2308,7 +2311,7 @@ BEGIN
         SELECT (SELECT count(*) FROM centile_archive.%1$I), (SELECT count(*) FROM different)
         $query$, v_period.archive_name, v_live, v_misplaced)
     INTO v_players, v_differences
-    USING p_period_id, v_period.board_id, v_period.cut_off, v_period.ranking_id;
+    USING p_period_id, v_period.board_id, v_period.ranking_id;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;
@@ -3834,16 +3837,17 @@ BEGIN
         RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
     ELSIF centile_store.has_import(v_period.board_id) THEN
         RETURN NULL;
-    ELSIF v_period.cut_off IS NOT NULL THEN
+    ELSIF v_period.cut_off_at IS NOT NULL THEN
         RETURN v_period.cut_off_at;
     END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
+    INSERT INTO centile_store.cut_offs AS c (period_id, batches)
+    SELECT p_period_id, array_agg(l.batch ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id
+    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
-    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id ORDER BY l.lane),
-        cut_off_at = clock_timestamp(),
-        archive_name = centile_store.archive_name(p_period_id)
+    SET cut_off_at = clock_timestamp(), archive_name = centile_store.archive_name(p_period_id)
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
     RETURN v_period.cut_off_at;
@@ -3877,22 +3881,25 @@ $$;
 
 COMMENT ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) IS 'Drops the archive of a closed period, in two calls. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.drop_archive(2, false), centile_store.drop_archive(2, true) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
-CREATE FUNCTION centile_store.due_periods() RETURNS TABLE(period_id bigint, board text, period text, ends_at timestamp with time zone, import_source text, import_is_running boolean)
+CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL::bigint) RETURNS TABLE(period_id bigint, board text, period text, ends_at timestamp with time zone, import_source text, import_is_running boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT p.id, b.slug, p.kind || ':' || p.label, p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id
+    JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
         SELECT i.source, centile_store.import_is_running(i.id) AS is_running
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
     WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()
+      AND (p.id = p_period_id
+           OR (p_period_id IS NULL AND (p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
     ORDER BY p.ends_at, p.id
 $$;
 
-COMMENT ON FUNCTION centile_store.due_periods() IS 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';
+COMMENT ON FUNCTION centile_store.due_periods(p_period_id bigint) IS 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';
 
 CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS void
     LANGUAGE sql
@@ -4384,10 +4391,10 @@ $$;
 
 COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint) IS 'Scores at the tenth percentiles of a ranking. Example: SELECT * FROM centile_store.percentiles(1);';
 
-CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(kind text, period text, ranking_id bigint, is_cut_off boolean)
+CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.kind, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id, p.cut_off IS NOT NULL
+    SELECT p.id, p.kind, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM unnest(p_kinds) AS k (kind)
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.periods p
@@ -4395,7 +4402,7 @@ CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_a
         ORDER BY p.starts_at DESC LIMIT 1) p
     WHERE p_at < p.ends_at
     UNION ALL
-    SELECT p.kind, 'season:' || p.label, p.ranking_id, p.cut_off IS NOT NULL
+    SELECT p.id, p.kind, 'season:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
 $$;
@@ -4851,37 +4858,46 @@ CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, 
     SET search_path TO 'pg_catalog', 'pg_temp'
     SET work_mem TO '128MB'
     SET maintenance_work_mem TO '128MB'
-    AS $_$
+    AS $$
 DECLARE
     v_before centile_store.periods;
     v_after  centile_store.periods;
+    -- Before the cut-off: what comes after it is known to be missing.
+    v_at     timestamptz := clock_timestamp();
+    v_was    bigint[];
+    v_is     bigint[];
+    v_players bigint;
 BEGIN
-    -- One refresh of a period at a time.
-    SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    -- One refresh of a period at a time. The period's row is left alone until the end: corrections wait for it.
+    PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
+    SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
     -- One snapshot: whatever a batch number stands for is committed.
-    UPDATE centile_store.periods p
-    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = p.board_id ORDER BY l.lane),
-        cut_off_at = clock_timestamp()
-    WHERE p.id = p_period_id;
+    UPDATE centile_store.cut_offs c
+    SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
+    FROM (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = p_period_id) was
+    WHERE c.period_id = p_period_id
+    RETURNING was.batches, c.batches INTO v_was, v_is;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
-    EXECUTE format('UPDATE centile_store.periods SET archive_players = (SELECT count(*) FROM centile_archive.%I) WHERE id = $1',
-        v_before.archive_name) USING p_period_id;
+    EXECUTE format('SELECT count(*) FROM centile_archive.%I', v_before.archive_name) INTO v_players;
+    -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
-    SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(p_period_id)
+    SET archive_players = v_players, archive_revision = archive_revision + 1, cut_off_at = v_at
+    WHERE id = p_period_id;
+    UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
     RETURNING * INTO v_after;
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
     SELECT p_actor, 'refresh', v_after.board_id, v_after.kind || ':' || v_after.label,
-           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'cut_off', v_before.cut_off),
-           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'cut_off', v_after.cut_off,
+           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
+           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is,
                               'reason', p_reason);
     RETURN v_after.archive_revision;
 END
-$_$;
+$$;
 
 COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
@@ -5137,7 +5153,6 @@ CREATE TABLE centile_store.periods (
     ends_at timestamp with time zone NOT NULL,
     state text DEFAULT 'open'::text NOT NULL,
     ranking_id bigint,
-    cut_off bigint[],
     cut_off_at timestamp with time zone,
     archive_name text COLLATE pg_catalog."C",
     archive_revision integer DEFAULT 0 NOT NULL,
@@ -5147,7 +5162,6 @@ CREATE TABLE centile_store.periods (
     closed_at timestamp with time zone,
     corrected_at timestamp with time zone,
     archive_dropped_at timestamp with time zone,
-    CONSTRAINT periods_cut_off_whole CHECK (((cut_off IS NULL) = (cut_off_at IS NULL))),
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
     CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
@@ -5157,9 +5171,9 @@ CREATE TABLE centile_store.periods (
     CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
 );
 
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off, the last batch of each lane.';
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off.';
 
-COMMENT ON COLUMN centile_store.periods.cut_off IS 'Number of the last batch of each lane that the archive holds; set when closing begins.';
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
 
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
 
@@ -5391,6 +5405,13 @@ WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
 
 COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
 
+CREATE TABLE centile_store.cut_offs (
+    period_id bigint NOT NULL,
+    batches bigint[] NOT NULL
+);
+
+COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
+
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq
     START WITH 1
@@ -5562,6 +5583,9 @@ ALTER TABLE ONLY centile_store.boards
 ALTER TABLE ONLY centile_store.bucket_counts
     ADD CONSTRAINT bucket_counts_pkey PRIMARY KEY (ranking_id, lane);
 
+ALTER TABLE ONLY centile_store.cut_offs
+    ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
+
 ALTER TABLE ONLY centile_store.imports
     ADD CONSTRAINT imports_pkey PRIMARY KEY (id);
 
@@ -5642,6 +5666,9 @@ ALTER TABLE ONLY centile_store.board_lanes
 
 ALTER TABLE ONLY centile_store.board_players
     ADD CONSTRAINT board_players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
+ALTER TABLE ONLY centile_store.cut_offs
+    ADD CONSTRAINT cut_offs_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
 ALTER TABLE ONLY centile_store.imports
     ADD CONSTRAINT imports_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
@@ -5742,6 +5769,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.audit_log TO centile_se
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
 

@@ -70,12 +70,12 @@ pub enum Outcome {
 /// when another process is closing just now; then nothing was done.
 pub async fn close_due(service: &Service, mut tell: impl FnMut(Outcome)) -> Result<bool> {
     // Most of the time nothing is due, and nobody need hold the lock.
-    if service.store.due_periods().await?.is_empty() {
+    if service.store.due_periods(None).await?.is_empty() {
         return Ok(true);
     }
     let Some(mut closer) = service.store.closer().await? else { return Ok(false) };
     // Looked up again: whoever held the lock may have closed them.
-    for due in service.store.due_periods().await? {
+    for due in service.store.due_periods(None).await? {
         let outcome = match due {
             DuePeriod { board, period, import_source: Some(source), import_is_running, .. } => {
                 Outcome::Waits { board, period, source, is_running: import_is_running == Some(true) }
@@ -113,7 +113,7 @@ pub async fn close_one(service: &Service, board: &Board, selector: &PeriodSelect
         return Ok(Some(nothing(false)));
     }
     let Some(mut closer) = service.store.closer().await? else { return Ok(None) };
-    let waiting = service.store.due_periods().await?.into_iter().find(|due| Some(due.period_id) == named.period_id);
+    let waiting = service.store.due_periods(named.period_id).await?.pop();
     let outcome = match waiting {
         // Whoever held the lock has closed it.
         None => nothing(true),

@@ -1,4 +1,4 @@
--- The text of an archive's query: the entries of the ledger as of the cut-off in the period's row, in order. It names only
+-- The text of an archive's query: the entries of the ledger as of the period's cut-off, in order. It names only
 -- tables of centile_store, so a refresh, also the one of pg_restore, gives the same rows again.
 CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
 LANGUAGE plpgsql STABLE
@@ -15,7 +15,7 @@ BEGIN
         v_order,
         CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
         centile_store.entries_query(p_period_id,
-            format('SELECT p.cut_off FROM centile_store.periods p WHERE p.id = %s', p_period_id)));
+            format('SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = %s', p_period_id)));
 END
 $$;
 

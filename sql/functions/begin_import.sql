@@ -8,8 +8,8 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
-    UPDATE centile_store.periods SET cut_off = NULL, cut_off_at = NULL
-    WHERE board_id = p_board_id AND state = 'open' AND cut_off IS NOT NULL;
+    UPDATE centile_store.periods SET cut_off_at = NULL
+    WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
     WHERE i.board_id = p_board_id AND i.source = p_source AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.import_is_running(i.id)

@@ -13,7 +13,7 @@ DECLARE
     v_period centile_store.periods;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+    IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
     END IF;
     EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);

@@ -8,17 +8,17 @@ DECLARE
     v_period      centile_store.periods;
     v_players     bigint;
     v_differences bigint;
-    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
     v_misplaced   text := 'false';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
-    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+    IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
     END IF;
     -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
     IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
-               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
@@ -26,7 +26,7 @@ BEGIN
     EXECUTE format($query$
         WITH later AS MATERIALIZED (
             SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
-            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > ($3)[t.lane + 1]
+            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > (SELECT c.batches[t.lane + 1] FROM centile_store.cut_offs c WHERE c.period_id = $1)
         ), different AS MATERIALIZED (
             SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
             FROM centile_archive.%I a
@@ -42,7 +42,7 @@ BEGIN
         SELECT (SELECT count(*) FROM centile_archive.%1$I), (SELECT count(*) FROM different)
         $query$, v_period.archive_name, v_live, v_misplaced)
     INTO v_players, v_differences
-    USING p_period_id, v_period.board_id, v_period.cut_off, v_period.ranking_id;
+    USING p_period_id, v_period.board_id, v_period.ranking_id;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;

@@ -11,6 +11,7 @@ DECLARE
     v_user_id  bigint := centile_store.user_named(p_user);
     v_lane     centile_store.board_lanes;
     v_rankings bigint[];
+    v_closed   bigint[];
     v_closing  text;
 BEGIN
     IF p_reason IS NULL OR p_actor IS NULL THEN
@@ -33,8 +34,9 @@ BEGIN
     END IF;
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
            array_agg(p.period ORDER BY p.period) FILTER (WHERE p.ranking_id IS NULL),
+           array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
-    INTO v_rankings, to_refresh, v_closing
+    INTO v_rankings, to_refresh, v_closed, v_closing
     FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
     IF v_closing IS NOT NULL THEN
         RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
@@ -48,8 +50,9 @@ BEGIN
     WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
-    UPDATE centile_store.periods p SET corrected_at = clock_timestamp()
-    WHERE p.board_id = v_board.id AND p.state = 'closed' AND p.kind || ':' || p.label = ANY (to_refresh);
+    -- In one order, for two corrections may meet here.
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_closed) ORDER BY p.id FOR UPDATE;
+    UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (v_closed);
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
     VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));

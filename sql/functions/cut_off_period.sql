@@ -16,16 +16,17 @@ BEGIN
         RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
     ELSIF centile_store.has_import(v_period.board_id) THEN
         RETURN NULL;
-    ELSIF v_period.cut_off IS NOT NULL THEN
+    ELSIF v_period.cut_off_at IS NOT NULL THEN
         RETURN v_period.cut_off_at;
     END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
     WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
+    INSERT INTO centile_store.cut_offs AS c (period_id, batches)
+    SELECT p_period_id, array_agg(l.batch ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id
+    ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
-    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id ORDER BY l.lane),
-        cut_off_at = clock_timestamp(),
-        archive_name = centile_store.archive_name(p_period_id)
+    SET cut_off_at = clock_timestamp(), archive_name = centile_store.archive_name(p_period_id)
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
     RETURN v_period.cut_off_at;

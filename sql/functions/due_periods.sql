@@ -1,19 +1,23 @@
--- Periods that are over and not closed, in the order in which they are closed; with the import that keeps a board from it.
-CREATE FUNCTION centile_store.due_periods()
+-- Periods that are over and not closed, in the order in which they are closed; with the import that keeps a board from it. All
+-- of them, or just one. A season that was over already when it was made waits an hour for its import.
+CREATE FUNCTION centile_store.due_periods(p_period_id bigint DEFAULT NULL)
 RETURNS TABLE (period_id bigint, board text, period text, ends_at timestamptz, import_source text, import_is_running boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT p.id, b.slug, p.kind || ':' || p.label, p.ends_at, i.source, i.is_running
     FROM centile_store.periods p
     JOIN centile_store.boards b ON b.id = p.board_id
+    JOIN centile_store.rankings r ON r.id = p.ranking_id
     LEFT JOIN LATERAL (
         SELECT i.source, centile_store.import_is_running(i.id) AS is_running
         FROM centile_store.imports i
         WHERE i.board_id = p.board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         ORDER BY 2 DESC, i.id LIMIT 1) i ON true
     WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()
+      AND (p.id = p_period_id
+           OR (p_period_id IS NULL AND (p.ends_at > r.created_at OR p.kind <> 'season' OR r.created_at < statement_timestamp() - interval '1 hour')))
     ORDER BY p.ends_at, p.id
 $$;
 
-COMMENT ON FUNCTION centile_store.due_periods() IS
+COMMENT ON FUNCTION centile_store.due_periods(bigint) IS
 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';

@@ -2,10 +2,10 @@
 -- closed one has no ranking. Into one that is cut off no score may enter any more; acts still change its ranking, which
 -- answers until it is closed.
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamptz)
-RETURNS TABLE (kind text, period text, ranking_id bigint, is_cut_off boolean)
+RETURNS TABLE (period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
 LANGUAGE sql STABLE
 AS $$
-    SELECT p.kind, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id, p.cut_off IS NOT NULL
+    SELECT p.id, p.kind, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM unnest(p_kinds) AS k (kind)
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.periods p
@@ -13,7 +13,7 @@ AS $$
         ORDER BY p.starts_at DESC LIMIT 1) p
     WHERE p_at < p.ends_at
     UNION ALL
-    SELECT p.kind, 'season:' || p.label, p.ranking_id, p.cut_off IS NOT NULL
+    SELECT p.id, p.kind, 'season:' || p.label, p.ranking_id, p.cut_off_at IS NOT NULL
     FROM centile_store.periods p
     WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
 $$;

@@ -10,29 +10,38 @@ AS $$
 DECLARE
     v_before centile_store.periods;
     v_after  centile_store.periods;
+    -- Before the cut-off: what comes after it is known to be missing.
+    v_at     timestamptz := clock_timestamp();
+    v_was    bigint[];
+    v_is     bigint[];
+    v_players bigint;
 BEGIN
-    -- One refresh of a period at a time.
-    SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    -- One refresh of a period at a time. The period's row is left alone until the end: corrections wait for it.
+    PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
+    SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     IF v_before.frozen_top IS NULL THEN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
     -- One snapshot: whatever a batch number stands for is committed.
-    UPDATE centile_store.periods p
-    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = p.board_id ORDER BY l.lane),
-        cut_off_at = clock_timestamp()
-    WHERE p.id = p_period_id;
+    UPDATE centile_store.cut_offs c
+    SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
+    FROM (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = p_period_id) was
+    WHERE c.period_id = p_period_id
+    RETURNING was.batches, c.batches INTO v_was, v_is;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
-    EXECUTE format('UPDATE centile_store.periods SET archive_players = (SELECT count(*) FROM centile_archive.%I) WHERE id = $1',
-        v_before.archive_name) USING p_period_id;
+    EXECUTE format('SELECT count(*) FROM centile_archive.%I', v_before.archive_name) INTO v_players;
+    -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
-    SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(p_period_id)
+    SET archive_players = v_players, archive_revision = archive_revision + 1, cut_off_at = v_at
+    WHERE id = p_period_id;
+    UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
     RETURNING * INTO v_after;
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
     SELECT p_actor, 'refresh', v_after.board_id, v_after.kind || ':' || v_after.label,
-           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'cut_off', v_before.cut_off),
-           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'cut_off', v_after.cut_off,
+           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
+           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is,
                               'reason', p_reason);
     RETURN v_after.archive_revision;
 END

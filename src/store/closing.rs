@@ -84,12 +84,13 @@ impl Store {
         }
     }
 
-    /// Periods that are over and not closed, in the order in which to close them.
-    pub(crate) async fn due_periods(&self) -> Result<Vec<DuePeriod>> {
+    /// Periods that are over and not closed, in the order in which to close them; all, or just one.
+    pub(crate) async fn due_periods(&self, period_id: Option<i64>) -> Result<Vec<DuePeriod>> {
         let due = sqlx::query_as!(
             DuePeriod,
             r#"SELECT period_id AS "period_id!", board AS "board!", period AS "period!", import_source, import_is_running
-               FROM centile_store.due_periods()"#
+               FROM centile_store.due_periods($1)"#,
+            period_id
         )
         .fetch_all(&self.writers)
         .await?;

@@ -34,7 +34,7 @@ const PAST: &str = "
 /// Every archive and what its period says of it, as digests; nothing that tells when it was made.
 const DIGESTS: &str = "
     SELECT p.kind || ':' || p.label || ' ' || p.archive_name || ' r' || p.archive_revision || ' ' || p.archive_players || ' '
-           || p.cut_off::text || ' ' || md5(p.frozen_top) || ' '
+           || (SELECT c.batches::text FROM centile_store.cut_offs c WHERE c.period_id = p.id) || ' ' || md5(p.frozen_top) || ' '
            || md5(query_to_xml(format('SELECT * FROM centile_archive.%I ORDER BY position', p.archive_name), true, false, '')::text)
            || (SELECT string_agg(i.indexdef, ';' ORDER BY i.indexdef) FROM pg_indexes i
                WHERE i.schemaname = 'centile_archive' AND i.tablename = p.archive_name)

@@ -88,10 +88,10 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
     let key = Arc::new(key(db.url(), "server"));
     let mut callers = JoinSet::new();
-    for caller in 0..6_u64 {
-        let (address, key) = (instances[caller as usize % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
+    for caller in 0..6_u8 {
+        let (address, key) = (instances[usize::from(caller) % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
         callers.spawn(async move {
-            let (client, mut random) = (Client::new(), StdRng::seed_from_u64(seed + caller));
+            let (client, mut random) = (Client::new(), StdRng::seed_from_u64(seed.wrapping_add(caller.into())));
             let (mut all, end) = (Vec::new(), tokio::time::Instant::now() + RUNNING);
             while tokio::time::Instant::now() < end {
                 // A player of one caller only, so that the answers come in the order of the events.
