@@ -149,7 +149,11 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
         assert_eq!(rows.len(), wanted.len(), "{period:?}");
         for (user, score, rank) in &rows {
             let better = wanted.values().filter(|other| *other > score).count();
-            assert_eq!((wanted[user.as_str()], *rank), (*score, better as i64 + 1), "{user} in {period:?}");
+            assert_eq!(
+                (wanted[user.as_str()], *rank),
+                (*score, i64::try_from(better).expect("a count") + 1),
+                "{user} in {period:?}"
+            );
         }
         *closed.entry(period.kind.as_str()).or_default() += 1;
     }
@@ -160,7 +164,7 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
         .fetch_one(&pool)
         .await
         .expect("a count");
-    assert_eq!(stored, events.len() as i64);
+    assert_eq!(usize::try_from(stored), Ok(events.len()));
     audit::rankings_are_sound(&pool).await;
 }
 
