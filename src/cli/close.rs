@@ -2,7 +2,7 @@
 
 use std::env;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 
 use super::{
     output::{self, thousands},
@@ -19,15 +19,16 @@ use crate::{
 
 /// Which periods to close.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["due", "board"])))]
 pub(super) struct Close {
     /// Close every period of every board that is over
-    #[arg(long, conflicts_with_all = ["board", "period"], required_unless_present = "board")]
+    #[arg(long)]
     due: bool,
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>, requires = "period")]
     board: Option<BoardSlug>,
     /// One period, such as `week:2024-01-15`, `week:previous` or `season:spring`
-    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board")]
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board", conflicts_with = "due")]
     period: Option<PeriodSelector>,
 }
 

@@ -114,6 +114,32 @@ async fn what_cannot_be_closed_is_said() {
 }
 
 #[tokio::test]
+async fn a_step_out_of_turn_is_refused() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let all_time = "(SELECT id FROM centile_store.periods WHERE kind = 'all_time')";
+    let week = "(SELECT min(id) FROM centile_store.periods WHERE kind = 'week')";
+    let refused = async |call: String, words: &str| {
+        let statement = format!("SELECT centile_store.{call}");
+        let error = sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await.unwrap_err();
+        assert!(error.to_string().contains(words), "{call}: {error}");
+    };
+    refused(format!("cut_off_period({all_time})"), "not over yet").await;
+    for step in ["build_archive", "compare_archive"] {
+        refused(format!("{step}({week})"), "not cut off yet").await;
+    }
+    refused(format!("refresh_archive({week}, 'x', 'x')"), "not closed").await;
+    refused(format!("drop_archive({week}, false)"), "not closed").await;
+    run(&db, &["close", "--due"]).well();
+    for step in ["cut_off_period", "build_archive", "compare_archive"] {
+        refused(format!("{step}({week})"), "closed").await;
+    }
+    refused(format!("finish_close({week}, now())"), "closed already").await;
+    refused(format!("drop_archive({week}, true)"), "still read").await;
+    assert_eq!(count(&pool, CLOSED).await, 3);
+}
+
+#[tokio::test]
 async fn of_two_closers_one_works_and_the_other_says_so() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;

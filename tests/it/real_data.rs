@@ -1,5 +1,5 @@
-//! Two seasons of real scores: every score and rank, read over HTTP, against what the game published and against ranks
-//! computed here from the file alone.
+//! Two seasons of real scores: every score and rank, read over HTTP while the periods are open and again once they are closed,
+//! against what the game published and against ranks computed here from the file alone.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,10 +7,11 @@ use std::{
 };
 
 use chrono::{DateTime, Datelike as _, Utc, Weekday};
+use chrono_tz::Tz;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::support::{Serve, TestDb, centile, import, spawn_serve};
+use crate::support::{Serve, TestDb, import, run, spawn_serve};
 
 /// An event of the file.
 #[derive(Debug, Deserialize)]
@@ -67,10 +68,11 @@ async fn season(name: &str) {
     }
     let totals: BTreeMap<String, i64> =
         read::<Total>(&totals).into_iter().map(|total| (total.user_id, total.total_points)).collect();
-    for lanes in ["1", "4"] {
+    // Far zones shift matches over the boundaries of weeks and months.
+    for (lanes, zone) in [("1", Tz::UTC), ("4", Tz::Pacific__Auckland), ("2", Tz::America__Los_Angeles)] {
         let db = TestDb::new().await;
-        let rules = ["board", "create", "fpl", "--periods", "all_time,week,month", "--lanes", lanes];
-        assert!(centile().args(rules).env("DATABASE_URL", db.url()).output().unwrap().status.success());
+        let rules = ["board", "create", "fpl", "--periods", "all_time,week,month"];
+        run(&db, &[&rules[..], &["--lanes", lanes, "--time-zone", zone.name()]].concat()).well();
         let rejects = std::env::temp_dir().join(format!("{name}-{}-{lanes}.rejects.csv", std::process::id()));
         let imported = import(&db, &file, "fpl", &["--rejects", rejects.to_str().unwrap()]);
         imported.well(events.len() as u64, 0);
@@ -83,24 +85,33 @@ async fn season(name: &str) {
         let internal_ids = internal_ids(&db).await;
         let mut periods: BTreeMap<String, Vec<&Event>> = BTreeMap::new();
         for event in &events {
-            let date = event.occurred_at.date_naive();
+            let date = event.occurred_at.with_timezone(&zone).date_naive();
             let week = date.week(Weekday::Mon).first_day();
             let month = format!("month:{}-{:02}", date.year(), date.month());
             for period in ["all_time".to_owned(), format!("week:{week}"), month] {
                 periods.entry(period).or_default().push(event);
             }
         }
-        let mut compared = 0;
-        for (period, events) in &periods {
-            let found = page(&serve, period).await;
-            let wanted = ranked(events, &names, &internal_ids);
-            assert_eq!(found.len(), wanted.len(), "{name}, {lanes} lanes: {period}");
-            for (found, wanted) in found.iter().zip(&wanted) {
-                assert_eq!(found, wanted, "{name}, {lanes} lanes: {period}");
+        for state in ["due", "closed"] {
+            let mut compared = 0;
+            for (period, events) in &periods {
+                let found = page(&serve, period).await;
+                let wanted = ranked(events, &names, &internal_ids);
+                assert_eq!(found.len(), wanted.len(), "{name}, {zone}, {state}: {period}");
+                for (found, wanted) in found.iter().zip(&wanted) {
+                    assert_eq!(found, wanted, "{name}, {zone}, {state}: {period}");
+                }
+                compared += found.len();
             }
-            compared += found.len();
+            eprintln!(
+                "{name}, {lanes} lanes, {zone}, {state}: {compared} ranks of {} periods are right",
+                periods.len()
+            );
+            let told = run(&db, &["close", "--due"]).well();
+            let closed = told.matches("closed   fpl ").count();
+            // All but all time; the second time nothing.
+            assert_eq!(closed, if state == "due" { periods.len() - 1 } else { 0 }, "{told}");
         }
-        eprintln!("{name}, {lanes} lanes: {compared} ranks of {} periods are right; {}", periods.len(), imported.out);
     }
 }
 
