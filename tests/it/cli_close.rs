@@ -140,6 +140,45 @@ async fn a_step_out_of_turn_is_refused() {
 }
 
 #[tokio::test]
+async fn an_import_calls_off_a_closing_that_has_begun() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let week: i64 = sqlx::query_scalar("SELECT min(id) FROM centile_store.periods WHERE kind = 'week'")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    let cut_off = async || -> Option<chrono::DateTime<chrono::Utc>> {
+        sqlx::query_scalar("SELECT centile_store.cut_off_period($1)").bind(week).fetch_one(&pool).await.unwrap()
+    };
+    let at = cut_off().await.unwrap();
+    assert_eq!(cut_off().await, Some(at), "a cut-off stands");
+    sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
+    let import: i64 =
+        sqlx::query_scalar("SELECT centile_store.begin_import(1, 'more.csv')").fetch_one(&pool).await.unwrap();
+    let is_closed: bool = sqlx::query_scalar("SELECT centile_store.finish_close($1, $2)")
+        .bind(week)
+        .bind(at)
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert!(!is_closed);
+    assert_eq!(cut_off().await, None, "not while an import is announced");
+    // What the import brings is in the archive that is built after it.
+    let outcome: String = sqlx::query_scalar(
+        "SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!(outcome, "accepted");
+    sqlx::query("SELECT centile_store.end_import($1)").bind(import).execute(&pool).await.unwrap();
+    run(&db, &["close", "--due"]).well();
+    let first = archive(&pool, "arena_week_2024_01_01").await;
+    assert_eq!(first, ranked(&pool, "2024-01-01Z", "2024-01-08Z").await);
+    assert!(first[0].2 >= 500, "{first:?}");
+}
+
+#[tokio::test]
 async fn of_two_closers_one_works_and_the_other_says_so() {
     let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
     let pool = db.pool().await;
