@@ -152,6 +152,15 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     };
     let at = cut_off().await.unwrap();
     assert_eq!(cut_off().await, Some(at), "a cut-off stands");
+    let late = async || -> String {
+        sqlx::query_scalar(
+            "SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
+        )
+        .fetch_one(&pool)
+        .await
+        .unwrap()
+    };
+    assert_eq!(late().await, "period_closed", "nothing enters after the cut-off");
     sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
     let import: i64 =
         sqlx::query_scalar("SELECT centile_store.begin_import(1, 'more.csv')").fetch_one(&pool).await.unwrap();
@@ -164,13 +173,7 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     assert!(!is_closed);
     assert_eq!(cut_off().await, None, "not while an import is announced");
     // What the import brings is in the archive that is built after it.
-    let outcome: String = sqlx::query_scalar(
-        "SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
-    )
-    .fetch_one(&pool)
-    .await
-    .unwrap();
-    assert_eq!(outcome, "accepted");
+    assert_eq!(late().await, "accepted");
     sqlx::query("SELECT centile_store.end_import($1)").bind(import).execute(&pool).await.unwrap();
     run(&db, &["close", "--due"]).well();
     let first = archive(&pool, "arena_week_2024_01_01").await;
@@ -405,10 +408,14 @@ async fn archives_beyond_retention_go_and_the_ledger_stays() {
     assert!(run(&db, &["maintain"]).well().contains("archives    0 dropped"));
     assert_eq!(count(&pool, views).await, 4);
     assert_eq!(count(&pool, "SELECT count(*) FROM centile_store.rankings").await, 1);
-    assert_eq!(
-        count(&pool, "SELECT count(*) FROM centile_store.leaderboard").await,
-        count(&pool, "SELECT sum(c)::bigint FROM centile_store.bucket_counts, unnest(counts) c").await
-    );
+    for rows in [
+        "SELECT count(*) FROM centile_store.leaderboard",
+        "SELECT count(*) FROM centile_store.leaderboard_bucket",
+        "SELECT sum(c)::bigint FROM centile_store.bucket_counts, unnest(counts) c",
+        "SELECT sum(c)::bigint FROM centile_store.stripe_counts, unnest(counts) c",
+    ] {
+        assert_eq!(count(&pool, rows).await, 10, "only the players of all time are left: {rows}");
+    }
     db.execute("UPDATE centile_store.boards SET kept_archives = '{\"week\": 1}'").await;
     let told = run(&db, &["maintain"]).well();
     assert!(
