@@ -15,6 +15,8 @@ pub mod user;
 
 mod acknowledged;
 mod counts;
+mod cursor;
+mod frozen;
 pub mod service;
 mod writer;
 

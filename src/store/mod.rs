@@ -2,6 +2,7 @@
 
 pub mod migrate;
 
+pub(crate) mod archive;
 pub(crate) mod board;
 mod error;
 pub(crate) mod key;
