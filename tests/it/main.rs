@@ -9,6 +9,7 @@ mod cli_migrate;
 mod fault_kill;
 mod fault_redis;
 mod http_api;
+mod http_closed;
 mod http_concurrency;
 mod http_errors;
 mod http_openapi;
