@@ -6,7 +6,7 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
@@ -163,7 +163,9 @@ async fn an_archive_dropped_under_a_reader_is_not_found() {
     }
     let blocked =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let end = Instant::now() + Duration::from_secs(20);
     while query_scalar::<_, i64>(blocked).fetch_one(&past.pool).await.unwrap() < i64::try_from(chosen.len()).unwrap() {
+        assert!(Instant::now() < end, "a reader does not wait for the archive");
         sleep(Duration::from_millis(10)).await;
     }
     archive.commit().await.unwrap();
