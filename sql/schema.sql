@@ -384,7 +384,12 @@ CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::tex
     LANGUAGE sql STABLE
     AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
-    FROM centile_store.page_rows(centile_store.ranking_named(p_board, p_period), p_from, p_limit) r
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN LATERAL (
+        SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
+        UNION ALL
+        SELECT * FROM centile_store.archive_page(s.archived_period_id, p_from, p_limit)) r
+    ORDER BY r.position
 $$;
 
 COMMENT ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) IS 'Players of a period from a position, best first. Example: SELECT * FROM centile.page(''main'', ''all_time'', 1, 3);';
@@ -479,10 +484,16 @@ COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text)
 CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
-    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(c.players - 1, 1), c.players, p.reached_at
-    FROM centile_store.ranking_named(p_board, p_period) AS g (id)
-    CROSS JOIN LATERAL centile_store.player_row(g.id, centile_store.user_named(p_user)) p
-    CROSS JOIN LATERAL centile_store.player_count(g.id) AS c (players)
+    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(p.players - 1, 1), p.players, p.reached_at
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    CROSS JOIN LATERAL (
+        SELECT l.rank, l.position, l.score, l.worse, centile_store.player_count(s.ranking_id) AS players, l.reached_at
+        FROM centile_store.player_row(s.ranking_id, u.id) l
+        UNION ALL
+        SELECT a.rank, a.position, a.score, a.worse, o.players, a.reached_at
+        FROM centile_store.archive_of(s.archived_period_id) o
+        CROSS JOIN LATERAL centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
@@ -491,7 +502,13 @@ CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text 
     LANGUAGE sql STABLE
     AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
-    FROM centile_store.rows_around(centile_store.ranking_named(p_board, p_period), centile_store.user_named(p_user), p_around) r
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    CROSS JOIN LATERAL (
+        SELECT * FROM centile_store.rows_around(s.ranking_id, u.id, p_around)
+        UNION ALL
+        SELECT * FROM centile_store.archive_around(s.archived_period_id, u.id, p_around)) r
+    ORDER BY r.position
 $$;
 
 COMMENT ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) IS 'A player with the players above and below. Example: SELECT * FROM centile.players_around(''main'', ''ann'', ''all_time'', 2);';
@@ -519,6 +536,18 @@ CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
 
 COMMENT ON FUNCTION centile.rank_key(p_score bigint, p_order text) IS 'The score, negated on boards where smaller is better. Example: SELECT centile.rank_key(61250, ''asc'');';
 
+CREATE FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) RETURNS SETOF bigint
+    LANGUAGE sql STABLE ROWS 1
+    AS $$
+    -- The least bigint has no negative: where smaller is better, it is better than any score there can be.
+    SELECT CASE WHEN a.score_order = 'asc' AND p_score = -9223372036854775808 THEN 0 ELSE (
+        SELECT c.players
+        FROM centile_store.archive_above(p_period_id, ARRAY[centile.rank_key(p_score, a.score_order)], a.ties <> 'shared') c) END
+    FROM centile_store.archive_of(p_period_id) a
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) IS 'Players of a closed period who would rank above a newcomer with a score. Example: SELECT centile_store.archive_newcomers_above(2, 100);';
+
 CREATE FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) RETURNS bigint
     LANGUAGE sql STABLE
     AS $$
@@ -533,7 +562,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) IS 'Players who would rank above a newcomer with a score. Example: SELECT centile_store.newcomers_above(1, 100);';
 
-CREATE FUNCTION centile_store.ranking_named(p_board text, p_period text) RETURNS bigint
+CREATE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
@@ -544,28 +573,20 @@ BEGIN
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+    ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
+        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
     END IF;
-    RETURN v_period.ranking_id;
+    ranking_id := v_period.ranking_id;
+    archived_period_id := CASE WHEN v_period.state = 'closed' THEN v_period.period_id END;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_named(p_board text, p_period text) IS 'The current ranking of a period, or NULL when it has none. Example: SELECT centile_store.ranking_named(''main'', ''all_time'');';
-
-CREATE TABLE centile_store.rankings (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    period_id bigint NOT NULL,
-    layout integer DEFAULT 1 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    released_at timestamp with time zone
-)
-WITH (fillfactor='50');
-
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps.';
+COMMENT ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) IS 'The current ranking of a period, or the period itself when its archive answers for it. Example: SELECT * FROM centile_store.source_named(''main'', ''all_time'');';
 
 CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time'::text) RETURNS bigint
     LANGUAGE sql STABLE
-    RETURN (SELECT COALESCE((SELECT (1 + centile_store.newcomers_above(g.id, rank_of_score.p_score)) FROM centile_store.rankings g WHERE (g.id = centile_store.ranking_named(rank_of_score.p_board, rank_of_score.p_period))), (1)::bigint) AS "coalesce");
+    RETURN (SELECT (1 + COALESCE(centile_store.newcomers_above(s.ranking_id, rank_of_score.p_score), (SELECT a.above FROM centile_store.archive_newcomers_above(s.archived_period_id, rank_of_score.p_score) a(above)), (0)::bigint)) FROM centile_store.source_named(rank_of_score.p_board, rank_of_score.p_period) s(ranking_id, archived_period_id));
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
@@ -858,6 +879,125 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) IS 'An array of counts with changes added at some places. Example: SELECT centile_store.add_at(''{5,0,7}''::bigint[], ''{1,3}'', ''{1,-2}'');';
 
+CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) RETURNS TABLE(rank_key bigint, players bigint)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_archive record;
+BEGIN
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT k.rank_key, s.low
+         FROM unnest($1) AS k (rank_key)
+         CROSS JOIN LATERAL (
+             -- The first low players are counted, those after high are not.
+             WITH RECURSIVE search (low, high) AS (
+                 SELECT 0::bigint, $2
+                 UNION ALL
+                 SELECT CASE WHEN t.is_above THEN t.middle ELSE s.low END, CASE WHEN t.is_above THEN s.high ELSE t.middle - 1 END
+                 FROM search s
+                 CROSS JOIN LATERAL (
+                     SELECT a."position" AS middle,
+                            CASE WHEN $3 THEN centile.rank_key(a.score, $4) >= k.rank_key ELSE centile.rank_key(a.score, $4) > k.rank_key END AS is_above
+                     FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
+                 WHERE s.low < s.high)
+             SELECT s.low FROM search s WHERE s.low = s.high) s', v_archive.archive_name)
+    USING p_rank_keys, v_archive.players, p_with_equals, v_archive.score_order;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) IS 'Players of a closed period above rank keys. Example: SELECT * FROM centile_store.archive_above(2, ''{100,50}'', false);';
+
+CREATE FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    v_archive record;
+    v_time    timestamptz := centile.tie_key_time(p_tie_key);
+    v_tie_key bigint := p_tie_key;
+    v_above   bigint;
+BEGIN
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    EXECUTE format(
+        'SELECT a."position" FROM centile_archive.%I a
+         WHERE a.user_id = $1 AND centile.rank_key(a.score, $2) = $3 AND a.reached_at = $4', v_archive.archive_name)
+    INTO v_above
+    USING p_internal_id, v_archive.score_order, p_rank_key, v_time;
+    IF v_above IS NULL THEN
+        IF v_archive.ties = 'tiebreak' AND p_tie_key >> 51 = 0 AND p_rank_key > -9223372036854775808 THEN
+            v_tie_key := centile_store.archive_tie_key(v_archive.board_id, v_archive.mode, p_internal_id,
+                centile.rank_key(p_rank_key, v_archive.score_order), v_time);
+        END IF;
+        EXECUTE format(
+            -- The first low players are above the key, those after high are not.
+            'WITH RECURSIVE search (low, high) AS (
+                 SELECT 0::bigint, $1
+                 UNION ALL
+                 SELECT CASE WHEN t.is_above THEN t.middle ELSE s.low END, CASE WHEN t.is_above THEN s.high ELSE t.middle - 1 END
+                 FROM search s
+                 CROSS JOIN LATERAL (
+                     SELECT a."position" AS middle, (centile.rank_key(a.score, $2), %s, -a.user_id) >= ($3, $4, -$5) AS is_above
+                     FROM centile_archive.%I a WHERE a."position" = (s.low + s.high + 1) / 2) t
+                 WHERE s.low < s.high)
+             SELECT s.low FROM search s WHERE s.low = s.high',
+            CASE v_archive.ties
+                WHEN 'tiebreak' THEN 'CASE WHEN centile.rank_key(a.score, $2) = $3 THEN centile_store.archive_tie_key($6, $7, a.user_id, a.score, a.reached_at) END'
+                ELSE 'centile.tie_key(a.reached_at)' END,
+            v_archive.archive_name)
+        INTO v_above
+        USING v_archive.players, v_archive.score_order, p_rank_key, v_tie_key, p_internal_id, v_archive.board_id, v_archive.mode;
+    END IF;
+    RETURN QUERY SELECT r.* FROM centile_store.archive_rows(v_archive.archive_name, v_archive.score_order, v_above + 1, p_limit) r;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) IS 'Rows of a closed period below a key. Example: SELECT position, rank, user_id, score FROM centile_store.archive_after(2, 100, 0, 5, 10);';
+
+CREATE FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT r.*
+    FROM centile_store.archive_of(p_period_id) a
+    CROSS JOIN LATERAL centile_store.archive_players(p_period_id, ARRAY[p_user_id]) p
+    CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, greatest(p.position - p_around, 1),
+        (least(p_around, p.position - 1) + 1 + p_around)::integer) r
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) IS 'Rows of a closed period around a player. Example: SELECT position, rank, user_id, score FROM centile_store.archive_around(2, 1, 4);';
+
+CREATE FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer DEFAULT 20) RETURNS TABLE(from_score bigint, to_score bigint, players bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    WITH range AS (
+        SELECT worst.rank_key::numeric AS low, best.rank_key::numeric AS high, a.score_order,
+               -- Scores in the range by bars, rounded up; "/" would round quotients of this size to a whole number.
+               div(best.rank_key::numeric - worst.rank_key + p_bars, p_bars) AS width
+        FROM centile_store.archive_of(p_period_id) a
+        CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, 1, 1) best
+        CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, a.players, 1) worst
+    ), edge AS (
+        SELECT r.score_order, (r.low + n * r.width)::bigint AS low, least(r.low + (n + 1) * r.width - 1, r.high)::bigint AS high
+        FROM range r
+        CROSS JOIN generate_series(0, p_bars - 1) AS n
+        WHERE r.low + n * r.width <= r.high
+    )
+    -- Players with at least this key, at each lower edge.
+    SELECT centile.rank_key(e.low, e.score_order), centile.rank_key(e.high, e.score_order),
+           c.players - coalesce(lead(c.players) OVER (ORDER BY e.low), 0)
+    FROM edge e
+    JOIN centile_store.archive_above(p_period_id, ARRAY(SELECT x.low FROM edge x), true) c ON c.rank_key = e.low
+    ORDER BY e.low
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer) IS 'Players of a closed period by ranges of scores, worst first; both ends belong to the range. Example: SELECT * FROM centile_store.archive_histogram(2);';
+
 CREATE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
     LANGUAGE plpgsql STABLE
     AS $$
@@ -877,6 +1017,71 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_name(p_period_id bigint) IS 'The name of a period''s archive in schema centile_archive. Example: SELECT centile_store.archive_name(2);';
+
+CREATE FUNCTION centile_store.archive_of(p_period_id bigint) RETURNS TABLE(archive_name text, players bigint, board_id integer, score_order text, ties text, mode text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p.archive_name, p.archive_players, b.id, b.score_order, b.ties, b.mode
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.id = p_period_id AND p.state = 'closed' AND p.archive_revision > 0 AND p.archive_dropped_at IS NULL
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_of(p_period_id bigint) IS 'The archive of a closed period and the rules of its board. Example: SELECT * FROM centile_store.archive_of(2);';
+
+CREATE FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT r.*
+    FROM centile_store.archive_of(p_period_id) a
+    CROSS JOIN LATERAL centile_store.archive_rows(a.archive_name, a.score_order, p_from, p_limit) r
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) IS 'Rows of a closed period from a position. Example: SELECT position, rank, user_id, score FROM centile_store.archive_page(2, 1, 10);';
+
+CREATE FUNCTION centile_store.archive_percentiles(p_period_id bigint) RETURNS TABLE(percentile integer, score bigint)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_archive record;
+BEGIN
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT n, a.score
+         FROM generate_series(0, 100, 10) AS n
+         JOIN centile_archive.%I a ON a."position" = $1 + 1 - greatest(1, (n * $1 + 99) / 100)
+         ORDER BY n', v_archive.archive_name)
+    USING v_archive.players;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_percentiles(p_period_id bigint) IS 'Scores at the tenth percentiles of a closed period. Example: SELECT * FROM centile_store.archive_percentiles(2);';
+
+CREATE FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_archive record;
+BEGIN
+    SELECT * INTO v_archive FROM centile_store.archive_of(p_period_id);
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT a."position", a.rank,
+                $2 + 1 - coalesce((SELECT min(n.rank) FROM centile_archive.%1$I n WHERE n.rank > a.rank), $2 + 1),
+                u.external_id, u.name, u.avatar, a.score, a.reached_at
+         FROM centile_archive.%1$I a
+         JOIN centile_store.users u ON u.id = a.user_id
+         WHERE a.user_id = ANY ($1)
+         ORDER BY a."position"', v_archive.archive_name)
+    USING p_user_ids, v_archive.players;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) IS 'Position, rank and number of worse players of some players of a closed period. Example: SELECT * FROM centile_store.archive_players(2, ''{1,2}'');';
 
 CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -914,6 +1119,32 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) IS 'Rows of an archive from a position. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), (SELECT count(*) FROM centile_store.archive_rows(centile_store.archive_name(2), ''desc'', 1, 10)) AS players;';
+
+CREATE FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, players bigint, revision bigint, frozen_size integer)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT centile.epoch(), p.archive_players, (SELECT v.revision FROM centile_store.profile_revision v), b.frozen_top_size
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.id = p_period_id AND p.board_id = p_board_id
+      AND p.state = 'closed' AND p.archive_revision = p_revision AND p.archive_dropped_at IS NULL
+      AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Epoch, players, profile revision and size of the frozen top of a closed period, if its archive is still at this revision. Example: SELECT players FROM centile_store.archive_state(1, 2, 1, NULL, NULL);';
+
+CREATE FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN centile.tie_key(p_reached_at, (
+        SELECT t.tiebreak FROM centile_store.score_transactions t
+        WHERE t.board_id = p_board_id AND t.user_id = p_user_id AND t.occurred_at = p_reached_at AND t.kind = 'score' AND t.points = p_score
+        ORDER BY CASE p_mode WHEN 'latest' THEN t.id END DESC, coalesce(t.tiebreak, 0) DESC
+        LIMIT 1));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) IS 'Tiebreak and time of an entry, by the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text) RETURNS bigint
     LANGUAGE plpgsql
@@ -4552,7 +4783,7 @@ CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean,
 
 COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, layout integer, batches bigint[], players bigint, revision bigint)
+CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, layout integer, batches bigint[], players bigint, revision bigint)
     LANGUAGE sql STABLE
     AS $$
     SELECT centile.epoch(), g.layout,
@@ -4561,11 +4792,11 @@ CREATE FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id big
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
-    WHERE p.id = p_period_id AND p.ranking_id = p_ranking_id
+    WHERE p.id = p_period_id AND p.ranking_id = p_ranking_id AND p.board_id = p_board_id
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, NULL, NULL);';
+COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
 CREATE FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer DEFAULT 400) RETURNS SETOF bigint
     LANGUAGE sql STABLE
@@ -5209,6 +5440,18 @@ CREATE VIEW centile.buckets AS
 
 COMMENT ON VIEW centile.buckets IS 'Players and stripes in each of the 100 buckets of every open ranking. Example: SELECT bucket, players, stripes FROM centile.buckets WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
 
+CREATE TABLE centile_store.rankings (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    layout integer DEFAULT 1 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    released_at timestamp with time zone
+)
+WITH (fillfactor='50');
+
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps.';
+
 CREATE VIEW centile.periods AS
  SELECT b.slug AS board,
     p.kind,
@@ -5718,8 +5961,6 @@ GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period
 
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
-
 GRANT ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) TO centile_reader;
 
 GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_reader;
@@ -5745,6 +5986,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_serv
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripes TO centile_service;
 
 GRANT SELECT ON TABLE centile.buckets TO centile_reader;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
 
 GRANT SELECT ON TABLE centile.periods TO centile_reader;
 

@@ -115,6 +115,9 @@ pub enum PeriodKind {
     Week,
     /// A calendar month in the board's time zone.
     Month,
+    /// A named slice with a beginning and an end of its own. Made one by one: no board keeps them by itself.
+    #[value(skip)]
+    Season,
 }
 
 /// A board's name in URLs: 1 to 40 characters, lower-case letters, digits, `-` and `_`, beginning with a letter.
@@ -279,7 +282,7 @@ pub async fn create(service: &Service, new: NewBoard) -> Result<Board> {
     let mut kinds = new.periods.clone();
     kinds.sort_unstable();
     kinds.dedup();
-    if kinds.is_empty() || kinds.len() != new.periods.len() {
+    if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.contains(&PeriodKind::Season) {
         return Err(Error::invalid("periods", "one or more of all_time, day, week, month, each once"));
     }
     let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();

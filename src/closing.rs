@@ -160,7 +160,7 @@ async fn close(service: &Service, closer: &mut Closer, period_id: i64, board: &s
 
 /// Puts a frozen top into the cache, where it stays.
 async fn cache_top(service: &Service, period_id: i64) -> Result<Option<FrozenTop>> {
-    let Some(top) = service.store.frozen_top(period_id).await? else { return Ok(None) };
+    let Some(top) = service.store.closed_top(period_id).await? else { return Ok(None) };
     let key = CacheKey::Closed {
         epoch: top.epoch.clone(),
         period: period_id,

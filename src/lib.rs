@@ -17,6 +17,8 @@ pub mod closing;
 
 mod acknowledged;
 mod counts;
+mod cursor;
+mod frozen;
 pub mod service;
 pub mod upkeep;
 mod writer;

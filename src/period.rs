@@ -9,20 +9,20 @@ use crate::{
     board::{Board, PeriodKind},
     service::Service,
     store::{
-        period::{MeantPeriod, RankingRef},
+        period::{MeantPeriod, Source},
         rank::RankingState,
     },
 };
 
 /// Which period of a board a caller means. Text forms: `all_time`, `day`, `week:previous`, `week:2024-01-15`,
-/// `month:2024-01`.
+/// `month:2024-01`, `season:spring`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PeriodSelector {
     /// The one that holds now, by the database's clock.
     Current(PeriodKind),
     /// The one before it, by the database's clock, closed or not.
     Previous(PeriodKind),
-    /// The one with this label.
+    /// The one with this label; of seasons, with this name.
     Labelled(PeriodKind, String),
 }
 
@@ -51,11 +51,14 @@ impl FromStr for PeriodSelector {
             Error::invalid(
                 "period",
                 format!(
-                    "{text:?} is not a period: all_time, day, week, month, with :previous, :2024-01-15 or :2024-01"
+                    "{text:?} is not a period: all_time, day, week, month, with :previous, :2024-01-15 or :2024-01; season:NAME"
                 ),
             )
         })?;
         match (kind, label) {
+            (PeriodKind::Season, None | Some("previous")) => {
+                Err(Error::invalid("period", format!("{text:?}: seasons are asked for by name, season:NAME")))
+            }
             (_, None) => Ok(Self::Current(kind)),
             (PeriodKind::AllTime, Some(_)) => Err(Error::invalid("period", "all_time has no label")),
             (_, Some("previous")) => Ok(Self::Previous(kind)),
@@ -94,6 +97,17 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
                 return Err(Error::invalid("period", format!("weeks are named by their Monday: week:{monday}")));
             }
         }
+        PeriodKind::Season => {
+            let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+            let mut bytes = label.bytes();
+            let begins_well = bytes.next().is_some_and(is_plain);
+            if !begins_well || label.len() > 40 || !bytes.all(|b| is_plain(b) || b == b'_' || b == b'-') {
+                return Err(Error::invalid(
+                    "period",
+                    "a season's name has 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit",
+                ));
+            }
+        }
         PeriodKind::AllTime => {}
     }
     Ok(())
@@ -108,13 +122,14 @@ impl PeriodKind {
             Self::Day => "day",
             Self::Week => "week",
             Self::Month => "month",
+            Self::Season => "season",
         }
     }
 
     /// The kind of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::AllTime, Self::Day, Self::Week, Self::Month].into_iter().find(|kind| kind.name() == name)
+        [Self::AllTime, Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|kind| kind.name() == name)
     }
 }
 
@@ -123,7 +138,7 @@ impl PeriodKind {
 pub struct Period {
     /// Its kind.
     pub kind: PeriodKind,
-    /// Its label: `2024-01-15`, `2024-01`, or `all_time`.
+    /// Its label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     pub label: String,
     /// First instant; absent for `all_time`.
     pub starts_at: Option<DateTime<Utc>>,
@@ -175,7 +190,7 @@ pub async fn list(service: &Service, board: &Board, limit: u32) -> Result<Vec<Pe
 
 /// What a selector means on a board: from memory while it goes on meaning it, which every statement proves again.
 pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<Meant> {
-    if !board.periods.contains(&selector.kind()) {
+    if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
         let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
         return Err(Error::NotFound {
             what: "period",
@@ -184,21 +199,39 @@ pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSel
         });
     }
     let key = (board.id, selector.clone());
-    if let Some((meant, ranking)) = service.periods.get(&key) {
-        return Ok(Meant::Ranking(meant, ranking));
+    if let Some((meant, source)) = service.periods.get(&key) {
+        return Ok(Meant::Players(meant, source));
     }
     let found = service.store.resolve_period(board, selector).await?;
     let Some((meant, version, revision)) = found else {
         return Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),
-            hint: Some(format!("it does not exist in {}", board.time_zone)),
+            hint: Some(match selector.kind() {
+                PeriodKind::Season => {
+                    format!(
+                        "board {0} has no such season; GET /v1/boards/{0}/periods lists those there are",
+                        board.slug
+                    )
+                }
+                _ => format!("it does not exist in {}", board.time_zone),
+            }),
         });
     };
     let meant = Arc::new(meant);
-    if let Some(ranking) = meant.ranking {
-        service.periods.keep(key, Arc::clone(&meant), ranking);
-        return Ok(Meant::Ranking(meant, ranking));
+    if let Some(source) = meant.source {
+        service.periods.keep(key, Arc::clone(&meant), source);
+        return Ok(Meant::Players(meant, source));
+    }
+    if meant.period.state == PeriodState::Closed {
+        return Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!(
+                "{} is closed and its archive is no longer kept; players' histories are",
+                meant.period.name()
+            )),
+        });
     }
     // Nobody has scored in it: the current and the previous period are empty then, others have never been.
     match selector {
@@ -213,15 +246,15 @@ pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSel
 
 /// What a selector means.
 pub(crate) enum Meant {
-    /// A period with a live ranking.
-    Ranking(Arc<MeantPeriod>, RankingRef),
+    /// A period with players, and where they stand.
+    Players(Arc<MeantPeriod>, Source),
     /// A period in which nobody has scored yet.
     Empty(Period, RankingState),
 }
 
 /// What selectors meant lately.
 #[derive(Debug)]
-pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<MeantPeriod>, RankingRef)>);
+pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<MeantPeriod>, Source)>);
 
 impl Default for PeriodCache {
     fn default() -> Self {
@@ -230,12 +263,12 @@ impl Default for PeriodCache {
 }
 
 impl PeriodCache {
-    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<MeantPeriod>, RankingRef)> {
+    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<MeantPeriod>, Source)> {
         self.0.get(key)
     }
 
-    fn keep(&self, key: (i32, PeriodSelector), meant: Arc<MeantPeriod>, ranking: RankingRef) {
-        self.0.insert(key, (meant, ranking));
+    fn keep(&self, key: (i32, PeriodSelector), meant: Arc<MeantPeriod>, source: Source) {
+        self.0.insert(key, (meant, source));
     }
 
     /// Has the selector resolved again.

@@ -1,20 +1,21 @@
-//! Reading a ranking: pages, ranks, neighbours, friends, the distribution.
+//! Reading a ranking, or the archive of a closed period: pages, ranks, neighbours, friends, the distribution.
 //!
 //! Every answer is exact for the version it names.
 
 use std::{cmp::Ordering, collections::HashSet, sync::Arc};
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use chrono::{DateTime, Utc};
 
 use crate::{
     Error, Result,
     board::{Board, Ties},
+    cursor::Cursor,
     period::{self, Meant, Period, PeriodSelector},
     service::Service,
     store::{
-        period::{MeantPeriod, RankingRef},
-        rank::{BucketStanding, RankingState, StoredKey, StoredRow, Version},
+        archive::ArchiveState,
+        period::{MeantPeriod, Source},
+        rank::{BucketStanding, RankingState, StoredRow, Version},
     },
     user::UserId,
 };
@@ -28,6 +29,8 @@ pub struct Header {
     pub version: String,
     /// Players in the ranking.
     pub players: u64,
+    /// Of a closed period: entity tag, without quotes, of what is answered to this question.
+    pub etag: Option<String>,
 }
 
 /// One player's line in a list.
@@ -84,83 +87,72 @@ pub async fn page(
     // A cursor names the period it belongs to: `week` goes on with the week that its first page showed.
     let selector = cursor.as_ref().map_or(selector, |cursor| &cursor.selector);
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-    let read = |meant: Arc<MeantPeriod>, ranking| {
-        let (key, start) = (cursor.as_ref().map(|cursor| cursor.key), &start);
+    let from = match start {
+        PageStart::Position(from) => i64::try_from(from).unwrap_or(i64::MAX),
+        PageStart::Cursor(_) => 1,
+    };
+    let read = |meant: Arc<MeantPeriod>, source| {
+        let key = cursor.as_ref().map(|cursor| cursor.key);
         async move {
-            let found = match (key, start) {
-                (Some(key), _) => service.store.page_after(&meant, ranking, key, limit).await?,
-                (None, PageStart::Position(from)) => {
-                    let from = i64::try_from(*from).unwrap_or(i64::MAX);
-                    service.store.page(&meant, ranking, from, limit).await?
+            let (store, period) = (&service.store, &meant.period);
+            let found = match (source, key) {
+                (Source::Live(ranking), None) => {
+                    store.page(&meant, ranking, from, limit).await?.map(|found| of_ranking(period, found))
                 }
-                (None, PageStart::Cursor(_)) => None,
+                (Source::Live(ranking), Some(key)) => {
+                    store.page_after(&meant, ranking, key, limit).await?.map(|found| of_ranking(period, found))
+                }
+                (Source::Archive(archive), None) => {
+                    store.archive_page(&meant, archive, from, limit).await?.map(|found| of_archive(period, found))
+                }
+                (Source::Archive(archive), Some(key)) => {
+                    store.archive_page_after(&meant, archive, key, limit).await?.map(|found| of_archive(period, found))
+                }
             };
-            Ok(found.map(|(state, rows)| page_of(board, &meant.period, &state, rows)))
+            Ok(found.map(|(header, rows)| page_of(board, header, rows)))
         }
     };
-    on_ranking(service, board, selector, read, |period, state| Ok(page_of(board, &period, &state, Vec::new()))).await
+    let empty = |period: Period, state: RankingState| Ok(page_of(board, header(&period, &state), Vec::new()));
+    on_period(service, board, selector, read, empty).await
 }
 
 /// Rows as a page; there is a next one unless the last row is the last player's.
-pub(crate) fn page_of(board: &Board, period: &Period, state: &RankingState, rows: Vec<StoredRow>) -> Page {
-    let next =
-        rows.last().filter(|last| last.row.position < state.players).map(|last| Cursor::text(board, period, last.key));
-    Page { header: header(period, state), rows: rows.into_iter().map(|stored| stored.row).collect(), next }
+pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Page {
+    let next = rows
+        .last()
+        .filter(|last| last.row.position < header.players)
+        .map(|last| Cursor::text(board, &header.period, last.key));
+    Page { header, rows: rows.into_iter().map(|stored| stored.row).collect(), next }
 }
 
-/// Where the next page of a period begins: after this key.
-struct Cursor {
-    selector: PeriodSelector,
-    key: StoredKey,
+/// The beginning of an answer from a ranking.
+pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
+    Header { period: period.clone(), version: state.version.text(), players: state.players, etag: None }
 }
 
-impl Cursor {
-    /// Opaque to callers; says board, period and key.
-    fn text(board: &Board, period: &Period, key: StoredKey) -> String {
-        let StoredKey { rank_key, tie_key, internal_id } = key;
-        URL_SAFE_NO_PAD.encode(format!("{}|{}|{rank_key}|{tie_key}|{internal_id}", board.id, period.name()))
-    }
-
-    /// Refuses what is no cursor of this board and kind of period.
-    fn parse(text: &str, board: &Board, selector: &PeriodSelector) -> Result<Self> {
-        let refused = || Error::invalid("cursor", format!("is not the `next` of an earlier page of {selector}"));
-        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| refused())?;
-        let plain = String::from_utf8(bytes).map_err(|_| refused())?;
-        let parts: Vec<&str> = plain.split('|').collect();
-        let [board_id, period, rank_key, tie_key, internal_id] = parts[..] else { return Err(refused()) };
-        let number = |text: &str| text.parse::<i64>().map_err(|_| refused());
-        let named: PeriodSelector = period.parse().map_err(|_| refused())?;
-        let is_meant = match selector {
-            PeriodSelector::Labelled(..) => *selector == named,
-            _ => selector.kind() == named.kind(),
-        };
-        if board_id != board.id.to_string() || !is_meant {
-            return Err(refused());
-        }
-        let key =
-            StoredKey { rank_key: number(rank_key)?, tie_key: number(tie_key)?, internal_id: number(internal_id)? };
-        // Internal ids begin at 1, so the user key below it is a number still.
-        if key.internal_id < 1 || key.internal_id == i64::MAX {
-            return Err(refused());
-        }
-        Ok(Self { selector: named, key })
-    }
+/// The beginning of an answer from an archive.
+pub(crate) fn archive_header(period: &Period, state: &ArchiveState) -> Header {
+    Header { period: period.clone(), version: state.version(), players: state.players, etag: Some(state.etag()) }
 }
 
-fn header(period: &Period, state: &RankingState) -> Header {
-    Header { period: period.clone(), version: state.version.text(), players: state.players }
+fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header, T) {
+    (header(period, &state), found)
 }
 
-/// How often a ranking that turns out to be replaced is looked up again.
+fn of_archive<T>(period: &Period, (state, found): (ArchiveState, T)) -> (Header, T) {
+    (archive_header(period, &state), found)
+}
+
+/// How often a ranking or an archive that turns out to be replaced is looked up again.
 const MOST_LOOK_UPS: usize = 4;
 
-/// Reads from the ranking that `selector` means. When the statement finds that it is no longer the current one, the
-/// period is looked up again; `empty` answers for a period in which nobody has scored.
-async fn on_ranking<T, F>(
+/// Reads from the ranking or the archive that `selector` means. When the statement finds that it is no longer the current
+/// one, the period is looked up again; `empty` answers for a period in which nobody has scored.
+async fn on_period<T, F>(
     service: &Service,
     board: &Board,
     selector: &PeriodSelector,
-    read: impl Fn(Arc<MeantPeriod>, RankingRef) -> F,
+    read: impl Fn(Arc<MeantPeriod>, Source) -> F,
     empty: impl FnOnce(Period, RankingState) -> Result<T>,
 ) -> Result<T>
 where
@@ -169,8 +161,8 @@ where
     for _ in 0..MOST_LOOK_UPS {
         match period::meant(service, board, selector).await? {
             Meant::Empty(period, state) => return empty(period, state),
-            Meant::Ranking(meant, ranking) => {
-                if let Some(answer) = read(meant, ranking).await? {
+            Meant::Players(meant, source) => {
+                if let Some(answer) = read(meant, source).await? {
                     return Ok(answer);
                 }
                 service.periods.forget(board.id, selector);
@@ -209,9 +201,17 @@ pub async fn standing(
         return Ok(standing);
     }
     let around = i32::try_from(around).unwrap_or(i32::MAX);
-    let read = |meant: Arc<MeantPeriod>, ranking| async move {
-        let found = service.store.standing(&meant, ranking, user_id.as_str(), around).await?;
-        let Some(found) = found else { return Ok(None) };
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let (store, period, user) = (&service.store, &meant.period, user_id.as_str());
+        let found = match source {
+            Source::Live(ranking) => {
+                store.standing(&meant, ranking, user, around).await?.map(|found| of_ranking(period, found))
+            }
+            Source::Archive(archive) => {
+                store.archive_standing(&meant, archive, user, around).await?.map(|found| of_archive(period, found))
+            }
+        };
+        let Some((header, found)) = found else { return Ok(None) };
         let player = found.player.ok_or_else(|| no_entry(user_id, selector, found.user_exists))?;
         let (mut above, mut below) = (Vec::new(), Vec::new());
         for row in found.rows {
@@ -221,16 +221,15 @@ pub async fn standing(
                 Ordering::Equal => {}
             }
         }
-        let header = header(&meant.period, &found.state);
-        let percentile = percentile(player.worse, found.state.players);
+        let percentile = percentile(player.worse, header.players);
         Ok(Some(Standing { header, player: player.row, percentile, above, below }))
     };
-    on_ranking(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
+    on_period(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
 }
 
 /// A standing without neighbours by the shortest way: one statement that counts within the player's bucket, and bucket
 /// counts that are known by their version, or that the statement brings along. `None` when players who share the rank
-/// reach into another stripe: then the statement that looks everywhere has to answer.
+/// reach into another stripe, or the period is closed: then the statement that looks everywhere has to answer.
 async fn standing_alone(
     service: &Service,
     board: &Board,
@@ -238,7 +237,8 @@ async fn standing_alone(
     user_id: &UserId,
 ) -> Result<Option<Standing>> {
     let is_shared = board.ties == Ties::Shared;
-    let read = |meant: Arc<MeantPeriod>, ranking| async move {
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let Source::Live(ranking) = source else { return Ok(Some(None)) };
         let known = service.counts.known(service, ranking).await?;
         let version = known.as_ref().map(|known| &known.version);
         let Some(found) = service.store.rank(&meant, ranking, user_id.as_str(), version).await? else {
@@ -264,7 +264,7 @@ async fn standing_alone(
             .ok_or_else(|| Error::Internal("a rank's counts do not fit its bucket counts".to_owned()))?;
         let players = counts.players();
         Ok(Some(Some(Standing {
-            header: Header { period: meant.period.clone(), version: counts.version.text(), players },
+            header: Header { period: meant.period.clone(), version: counts.version.text(), players, etag: None },
             player: Row {
                 position: above.own + 1,
                 rank: above.better + 1,
@@ -279,7 +279,7 @@ async fn standing_alone(
             below: Vec::new(),
         })))
     };
-    on_ranking(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
+    on_period(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
 }
 
 /// How many players stand above a player, in three senses.
@@ -353,14 +353,22 @@ pub async fn chosen(
         let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
         Chosen { header, rows, places, missing }
     };
-    let read = |meant: Arc<MeantPeriod>, ranking| {
-        let (wanted, chosen_of) = (&wanted, &chosen_of);
+    let read = |meant: Arc<MeantPeriod>, source| {
+        let (store, wanted, chosen_of) = (&service.store, &wanted, &chosen_of);
         async move {
-            let found = service.store.chosen(&meant, ranking, wanted).await?;
-            Ok(found.map(|(state, rows)| chosen_of(header(&meant.period, &state), rows)))
+            let period = &meant.period;
+            let found = match source {
+                Source::Live(ranking) => {
+                    store.chosen(&meant, ranking, wanted).await?.map(|found| of_ranking(period, found))
+                }
+                Source::Archive(archive) => {
+                    store.archive_chosen(&meant, archive, wanted).await?.map(|found| of_archive(period, found))
+                }
+            };
+            Ok(found.map(|(header, rows)| chosen_of(header, rows)))
         }
     };
-    on_ranking(service, board, selector, read, |period, state| Ok(chosen_of(header(&period, &state), Vec::new()))).await
+    on_period(service, board, selector, read, |period, state| Ok(chosen_of(header(&period, &state), Vec::new()))).await
 }
 
 /// The rank that a newcomer with this score would have now, behind equals except on `shared` boards.
@@ -373,11 +381,18 @@ pub async fn newcomer(
     if score == i64::MIN {
         return Err(Error::invalid("score", "is below the least score there can be"));
     }
-    let read = |meant: Arc<MeantPeriod>, ranking| async move {
-        let found = service.store.newcomer(&meant, ranking, score).await?;
-        Ok(found.map(|(state, rank)| (header(&meant.period, &state), rank)))
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let period = &meant.period;
+        Ok(match source {
+            Source::Live(ranking) => {
+                service.store.newcomer(&meant, ranking, score).await?.map(|found| of_ranking(period, found))
+            }
+            Source::Archive(archive) => {
+                service.store.archive_newcomer(&meant, archive, score).await?.map(|found| of_archive(period, found))
+            }
+        })
     };
-    on_ranking(service, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
+    on_period(service, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
 }
 
 /// How scores are spread.
@@ -404,16 +419,18 @@ pub struct Bar {
 
 /// Percentiles and histogram.
 pub async fn distribution(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
-    let read = |meant: Arc<MeantPeriod>, ranking| async move {
-        let found = service.store.distribution(&meant, ranking).await?;
-        Ok(found.map(|(state, percentiles, histogram)| Distribution {
-            header: header(&meant.period, &state),
-            percentiles,
-            histogram,
-        }))
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let (store, period) = (&service.store, &meant.period);
+        let found = match source {
+            Source::Live(ranking) => store.distribution(&meant, ranking).await?.map(|found| of_ranking(period, found)),
+            Source::Archive(archive) => {
+                store.archive_distribution(&meant, archive).await?.map(|found| of_archive(period, found))
+            }
+        };
+        Ok(found.map(|(header, (percentiles, histogram))| Distribution { header, percentiles, histogram }))
     };
     let empty = |period: Period, state: RankingState| {
         Ok(Distribution { header: header(&period, &state), percentiles: Vec::new(), histogram: Vec::new() })
     };
-    on_ranking(service, board, selector, read, empty).await
+    on_period(service, board, selector, read, empty).await
 }

@@ -1,7 +1,8 @@
 //! Top lists, cached whole and already rendered.
 //!
 //! They may lag by 250 ms, and never behind a score that this instance acknowledged. One refill at a time per list,
-//! however many callers wait.
+//! however many callers wait. Those of closed periods come from the frozen tops; all that is asked then is whether the
+//! archive is still the same.
 
 use std::{
     borrow::Cow,
@@ -9,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
@@ -17,18 +19,22 @@ use crate::{
     acknowledged::covers,
     board::Board,
     cache::CacheKey,
+    frozen::{self, FrozenCache},
     period::{self, Meant, PeriodSelector},
     rank::{self, Page},
     service::Service,
     store::{
-        period::{MeantPeriod, RankingRef},
+        period::{ArchiveRef, MeantPeriod, RankingRef, Source},
         rank::RankingState,
     },
 };
 
 /// For how long a list may go on being served after its state was last seen to be current.
 const MAY_LAG: Duration = Duration::from_millis(250);
-/// How often a ranking that turns out to be replaced is looked up again.
+/// Clocks of instances and of the database agree to this at least. So long before an alias such as `week:previous` comes to
+/// mean another period, what was kept under it is no longer taken to be right without asking.
+const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(1);
+/// How often a ranking or an archive that turns out to be replaced is looked up again.
 const MOST_LOOK_UPS: usize = 4;
 
 /// A top list as it is cached: the rendered body and what its `ETag` is made of.
@@ -36,8 +42,10 @@ const MOST_LOOK_UPS: usize = 4;
 pub struct Top {
     /// The JSON body, rendered once by the function given to [`top`].
     pub body: Arc<str>,
-    /// Entity tag without quotes: version, profile revision and size.
+    /// Entity tag without quotes: version, size, and the profile revision unless the names are frozen.
     pub etag: String,
+    /// Whether the period is closed.
+    pub is_closed: bool,
     /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
     pub stale_for: Option<Duration>,
 }
@@ -47,9 +55,37 @@ pub struct Top {
 struct Kept {
     body: Arc<str>,
     etag: Arc<str>,
-    batches: Arc<[i64]>,
+    holds: Holds,
     /// When the question was asked whose answer showed this state to be current.
     confirmed_at: Instant,
+}
+
+/// What a list is known to hold.
+#[derive(Debug, Clone)]
+enum Holds {
+    /// All of the board's scores up to these batches.
+    Batches(Arc<[i64]>),
+    /// All that will ever be in the period, which is closed, while the selector means it.
+    Everything {
+        /// When the selector ceases to mean it, by the database's clock.
+        until: Option<DateTime<Utc>>,
+    },
+}
+
+impl Holds {
+    /// Whether nothing that was acknowledged is missing.
+    fn covers(&self, acknowledged: &[i64]) -> bool {
+        match self {
+            Self::Batches(batches) => covers(batches, acknowledged),
+            Self::Everything { until } => until.is_none_or(|until| Utc::now() + CLOCKS_DIFFER < until),
+        }
+    }
+}
+
+impl From<&RankingState> for Holds {
+    fn from(state: &RankingState) -> Self {
+        Self::Batches(state.version.batches.as_slice().into())
+    }
 }
 
 /// A list in the cache that instances share; the key names epoch, ranking and size.
@@ -67,6 +103,7 @@ type ListKey = (i32, PeriodSelector, u32);
 /// The lists of this process, and who is renewing each.
 #[derive(Debug)]
 pub(crate) struct TopCache {
+    pub(crate) frozen: FrozenCache,
     lists: moka::sync::Cache<ListKey, Kept>,
     refills: moka::sync::Cache<ListKey, Arc<Mutex<()>>>,
 }
@@ -75,6 +112,7 @@ impl Default for TopCache {
     fn default() -> Self {
         let bytes = |_: &ListKey, kept: &Kept| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
         Self {
+            frozen: FrozenCache::default(),
             lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).build(),
             refills: moka::sync::Cache::new(10_000),
         }
@@ -95,7 +133,7 @@ pub async fn top(
     let acknowledged_before = service.acknowledged.of(board.id);
     let fresh = || {
         let kept = service.tops.lists.get(&key)?;
-        let is_fresh = kept.confirmed_at.elapsed() < MAY_LAG && covers(&kept.batches, &acknowledged_before);
+        let is_fresh = kept.confirmed_at.elapsed() < MAY_LAG && kept.holds.covers(&acknowledged_before);
         is_fresh.then(|| answer(&kept, None))
     };
     if let Some(top) = fresh() {
@@ -121,7 +159,8 @@ pub async fn top(
 }
 
 fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
-    Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), stale_for }
+    let is_closed = matches!(kept.holds, Holds::Everything { .. });
+    Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, stale_for }
 }
 
 /// The list as of now: the one at hand if its state is still current, another instance's, or a new one.
@@ -135,13 +174,21 @@ async fn renew(
     for _ in 0..MOST_LOOK_UPS {
         let asked_at = Instant::now();
         let (meant, ranking) = match period::meant(service, board, selector).await? {
-            Meant::Ranking(meant, ranking) => (meant, ranking),
+            Meant::Players(meant, Source::Live(ranking)) => (meant, ranking),
+            Meant::Players(meant, Source::Archive(archive)) => {
+                let key = (board.id, selector.clone(), limit);
+                if let Some(kept) = closed(service, board, key, &meant, archive, render).await? {
+                    return Ok(kept);
+                }
+                service.periods.forget(board.id, selector);
+                continue;
+            }
             Meant::Empty(period, state) => {
-                let page = rank::page_of(board, &period, &state, Vec::new());
+                let page = rank::page_of(board, rank::header(&period, &state), Vec::new());
                 return Ok(Kept {
                     body: render(board, &page)?.into(),
                     etag: format!("{}.{}", period.name().replace(':', "."), state.version.text()).into(),
-                    batches: state.version.batches.as_slice().into(),
+                    holds: Holds::from(&state),
                     confirmed_at: asked_at,
                 });
             }
@@ -163,6 +210,39 @@ async fn renew(
     Err(Error::unavailable(format!("{selector} changes hands just now")))
 }
 
+/// The list of a closed period: the one at hand if the archive is still the same, the frozen one, or, where that is too
+/// short, the first page of the archive with the names of now. `None` when the archive is no longer the one that was meant.
+async fn closed(
+    service: &Service,
+    board: &Board,
+    key: ListKey,
+    meant: &MeantPeriod,
+    archive: ArchiveRef,
+    render: fn(&Board, &Page) -> Result<String>,
+) -> Result<Option<Kept>> {
+    let asked_at = Instant::now();
+    let limit = key.2;
+    let Some((state, size)) = service.store.archive_state(meant, archive).await? else { return Ok(None) };
+    let holds = Holds::Everything { until: meant.meant_until };
+    let frozen_etag = format!("{}.{limit}", state.version());
+    let named_etag = format!("{}.{limit}", state.etag());
+    if let Some(kept) = service.tops.lists.get(&key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
+    {
+        return Ok(Some(Kept { holds, confirmed_at: asked_at, ..kept }));
+    }
+    let Some(frozen) = frozen::frozen(service, meant, &state, size).await? else { return Ok(None) };
+    let (state, rows, etag) = if let Some(rows) = frozen.first(limit) {
+        (state, rows.to_vec(), frozen_etag)
+    } else {
+        let wanted = i32::try_from(limit).unwrap_or(i32::MAX);
+        let Some((state, rows)) = service.store.archive_page(meant, archive, 1, wanted).await? else { return Ok(None) };
+        let etag = format!("{}.{limit}", state.etag());
+        (state, rows, etag)
+    };
+    let page = rank::page_of(board, rank::archive_header(&meant.period, &state), rows);
+    Ok(Some(Kept { body: render(board, &page)?.into(), etag: etag.into(), holds, confirmed_at: asked_at }))
+}
+
 /// A list that is known already and has this tag.
 async fn current(
     service: &Service,
@@ -181,7 +261,7 @@ async fn current(
     (shared.etag == etag).then(|| Kept {
         body: shared.body.into(),
         etag: etag.into(),
-        batches: state.version.batches.as_slice().into(),
+        holds: Holds::from(state),
         confirmed_at: asked_at,
     })
 }
@@ -198,11 +278,11 @@ async fn read(
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = service.store.page(meant, ranking, 1, rows).await? else { return Ok(None) };
-    let page = rank::page_of(board, &meant.period, &state, rows);
+    let page = rank::page_of(board, rank::header(&meant.period, &state), rows);
     let kept = Kept {
         body: render(board, &page)?.into(),
         etag: etag(meant, ranking, &state, limit).into(),
-        batches: state.version.batches.as_slice().into(),
+        holds: Holds::from(&state),
         confirmed_at: asked_at,
     };
     if let Ok(bytes) = serde_json::to_vec(&Shared { etag: Cow::Borrowed(&kept.etag), body: Cow::Borrowed(&kept.body) })

@@ -1,10 +1,15 @@
--- A page of a ranking from any position, in one snapshot.
+-- A page of a period, open or closed, from any position, in one snapshot.
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time', p_from bigint DEFAULT 1, p_limit integer DEFAULT 10)
 RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamptz)
 LANGUAGE sql STABLE
 AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
-    FROM centile_store.page_rows(centile_store.ranking_named(p_board, p_period), p_from, p_limit) r
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN LATERAL (
+        SELECT * FROM centile_store.page_rows(s.ranking_id, p_from, p_limit)
+        UNION ALL
+        SELECT * FROM centile_store.archive_page(s.archived_period_id, p_from, p_limit)) r
+    ORDER BY r.position
 $$;
 
 COMMENT ON FUNCTION centile.page(text, text, bigint, integer) IS

@@ -3,10 +3,16 @@ CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEF
 RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz)
 LANGUAGE sql STABLE
 AS $$
-    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(c.players - 1, 1), c.players, p.reached_at
-    FROM centile_store.ranking_named(p_board, p_period) AS g (id)
-    CROSS JOIN LATERAL centile_store.player_row(g.id, centile_store.user_named(p_user)) p
-    CROSS JOIN LATERAL centile_store.player_count(g.id) AS c (players)
+    SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(p.players - 1, 1), p.players, p.reached_at
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    CROSS JOIN LATERAL (
+        SELECT l.rank, l.position, l.score, l.worse, centile_store.player_count(s.ranking_id) AS players, l.reached_at
+        FROM centile_store.player_row(s.ranking_id, u.id) l
+        UNION ALL
+        SELECT a.rank, a.position, a.score, a.worse, o.players, a.reached_at
+        FROM centile_store.archive_of(s.archived_period_id) o
+        CROSS JOIN LATERAL centile_store.archive_players(s.archived_period_id, ARRAY[u.id]) a) p
 $$;
 
 COMMENT ON FUNCTION centile.player_rank(text, text, text) IS

@@ -4,7 +4,13 @@ RETURNS TABLE ("position" bigint, rank bigint, user_id text, user_name text, sco
 LANGUAGE sql STABLE
 AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
-    FROM centile_store.rows_around(centile_store.ranking_named(p_board, p_period), centile_store.user_named(p_user), p_around) r
+    FROM centile_store.source_named(p_board, p_period) s
+    CROSS JOIN centile_store.user_named(p_user) AS u (id)
+    CROSS JOIN LATERAL (
+        SELECT * FROM centile_store.rows_around(s.ranking_id, u.id, p_around)
+        UNION ALL
+        SELECT * FROM centile_store.archive_around(s.archived_period_id, u.id, p_around)) r
+    ORDER BY r.position
 $$;
 
 COMMENT ON FUNCTION centile.players_around(text, text, text, integer) IS

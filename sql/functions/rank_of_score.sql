@@ -1,8 +1,9 @@
 -- Where a newcomer with this score would stand: behind equals, except where they share a rank.
 CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
 LANGUAGE sql STABLE
-RETURN (SELECT coalesce((SELECT 1 + centile_store.newcomers_above(g.id, p_score)
-                         FROM centile_store.rankings g WHERE g.id = centile_store.ranking_named(p_board, p_period)), 1));
+RETURN (SELECT 1 + coalesce(centile_store.newcomers_above(s.ranking_id, p_score),
+                            (SELECT a.above FROM centile_store.archive_newcomers_above(s.archived_period_id, p_score) AS a (above)), 0)
+        FROM centile_store.source_named(p_board, p_period) s);
 
 COMMENT ON FUNCTION centile.rank_of_score(text, bigint, text) IS
 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';

@@ -1,6 +1,6 @@
 -- What every answer about a ranking carries, and the proof that it is still its period's current one and still the one
--- that was meant: no row otherwise.
-CREATE FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
+-- that was meant: no row otherwise. The board is proved too: after a restore the ids may be another board's.
+CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamptz, p_until timestamptz)
 RETURNS TABLE (epoch text, layout integer, batches bigint[], players bigint, revision bigint)
 LANGUAGE sql STABLE
 AS $$
@@ -10,9 +10,9 @@ AS $$
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
-    WHERE p.id = p_period_id AND p.ranking_id = p_ranking_id
+    WHERE p.id = p_period_id AND p.ranking_id = p_ranking_id AND p.board_id = p_board_id
       AND (p_from IS NULL OR p_from <= statement_timestamp()) AND (p_until IS NULL OR statement_timestamp() < p_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.ranking_state(bigint, bigint, timestamptz, timestamptz) IS
-'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, NULL, NULL);';
+COMMENT ON FUNCTION centile_store.ranking_state(integer, bigint, bigint, timestamptz, timestamptz) IS
+'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';

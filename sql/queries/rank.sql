@@ -1,4 +1,4 @@
--- A player's standing alone, in one round trip and one snapshot. Parameters: period, ranking, when the selector began and
+-- A player's standing alone, in one round trip and one snapshot. Parameters: board, period, ranking, when the selector began and
 -- ceases to mean them, user, the layout and batches that the caller knows the bucket counts of.
 --
 -- The players above are counted within the player's bucket. The bucket counts come along when they are not the ones that the
@@ -7,15 +7,15 @@ SELECT u.id IS NOT NULL AS "user_exists!", u.external_id AS "external_id?", u.na
        l.score AS "score?", l.reached_at AS "reached_at?",
        c.bucket AS "bucket?", c.higher_stripes AS "higher_stripes?", c.in_stripe AS "in_stripe?", c.has_all_equals AS "has_all_equals?",
        centile.epoch() AS "epoch!", g.layout, v.batches AS "batches!",
-       CASE WHEN (g.layout, v.batches) IS DISTINCT FROM ($6::integer, $7::bigint[])
+       CASE WHEN (g.layout, v.batches) IS DISTINCT FROM ($7::integer, $8::bigint[])
            THEN centile_store.bucket_totals(g.id) END AS counts
 FROM centile_store.periods p
 JOIN centile_store.rankings g ON g.id = p.ranking_id
 CROSS JOIN LATERAL (
     SELECT ARRAY(SELECT b.batch FROM centile_store.board_lanes b WHERE b.board_id = g.board_id ORDER BY b.lane) AS batches
     OFFSET 0) v
-LEFT JOIN centile_store.users u ON u.external_id = $5
+LEFT JOIN centile_store.users u ON u.external_id = $6
 LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
 LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
-WHERE p.id = $1 AND p.ranking_id = $2
-  AND ($3::timestamptz IS NULL OR $3 <= statement_timestamp()) AND ($4::timestamptz IS NULL OR statement_timestamp() < $4)
+WHERE p.board_id = $1 AND p.id = $2 AND p.ranking_id = $3
+  AND ($4::timestamptz IS NULL OR $4 <= statement_timestamp()) AND ($5::timestamptz IS NULL OR statement_timestamp() < $5)

@@ -1,7 +1,7 @@
 -- The period a selector means, and the state of the board: what an answer about a period without players needs.
 SELECT r.kind AS "kind!", r.label AS "label!",
        nullif(r.starts_at, '-infinity') AS starts_at, nullif(r.ends_at, 'infinity') AS ends_at,
-       r.period_id, r.ranking_id, r.state AS "state!",
+       r.period_id, r.ranking_id, r.archive_revision, r.state AS "state!",
        nullif(r.meant_from, '-infinity') AS meant_from, nullif(r.meant_until, 'infinity') AS meant_until,
        centile.epoch() AS "epoch!",
        ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = $1 ORDER BY l.lane) AS "batches!",

@@ -23,8 +23,8 @@ pub enum CacheKey {
         /// How many players.
         size: u32,
     },
-    /// The first players of a closed period: `closed:{epoch}:{period}:{revision}:top:{size}`, for ever.
-    /// It never changes.
+    /// The first players of a closed period, the bytes as PostgreSQL has them:
+    /// `closed:{epoch}:{period}:{revision}:top:{size}`, for ever. It never changes.
     Closed {
         /// The database's epoch.
         epoch: String,
@@ -32,7 +32,7 @@ pub enum CacheKey {
         period: i64,
         /// The archive's revision.
         revision: i64,
-        /// How many players.
+        /// How many players tops on the board are frozen with.
         size: u32,
     },
     /// A user's profile: `user:{user_id}`, for 300 s. The profile revision is in the value.

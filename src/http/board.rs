@@ -43,7 +43,7 @@ pub(super) struct CreateBoard {
     /// What becomes of equal scores; `shared` when absent.
     ties: Option<Ties>,
     /// The kinds of period kept, each once; all four when absent.
-    #[schema(example = json!(["all_time", "week"]), min_items = 1)]
+    #[schema(value_type = Option<Vec<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1)]
     periods: Option<Vec<PeriodKind>>,
     /// Writer lanes; by the number of cores when absent.
     #[schema(minimum = 1, maximum = 64)]
@@ -93,6 +93,21 @@ fn renamed(error: Error, field: &str) -> Error {
         Error::Invalid { message, .. } => Error::invalid(field, message),
         other => other,
     }
+}
+
+/// The kinds of period that a board keeps by itself: all but seasons, which are made one by one.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[serde(rename_all = "snake_case")]
+enum KeptPeriod {
+    /// The whole life of the board.
+    AllTime,
+    /// A calendar day in the board's time zone.
+    Day,
+    /// An ISO week, from Monday, in the board's time zone.
+    Week,
+    /// A calendar month in the board's time zone.
+    Month,
 }
 
 /// Changes to a board; what is absent stays. Mode, order, ties, time zone and lanes cannot change once events exist.
@@ -152,6 +167,7 @@ pub(super) struct BoardResponse {
     /// What becomes of equal scores.
     ties: Ties,
     /// The kinds of period kept.
+    #[schema(value_type = Vec<KeptPeriod>)]
     periods: Vec<PeriodKind>,
     /// Writer lanes.
     lanes: i16,

@@ -75,7 +75,12 @@ impl<'a> DistributionResponse<'a> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/distribution", operation_id = "show_distribution", tag = "reading",
     params(BoardPath, DistributionQuery),
-    responses((status = 200, description = "Percentiles and histogram.", body = DistributionResponse), ReadProblems),
+    responses(
+        (status = 200, description = "Percentiles and histogram.", body = DistributionResponse,
+            headers(("ETag" = String, description = "Of a closed period: for `If-None-Match`."))),
+        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        ReadProblems,
+    ),
 )]
 pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
@@ -83,5 +88,5 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let selector = query::selector(query.period.as_deref())?;
     let board = path.find(&api.service).await?;
     let distribution = rank::distribution(&api.service, &board, &selector).await?;
-    Ok(reply::read(&DistributionResponse::new(&board, &distribution)))
+    reply::ranked(&request, &selector, &distribution.header, &DistributionResponse::new(&board, &distribution))
 }

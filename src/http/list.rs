@@ -1,6 +1,6 @@
 //! `/v1/boards/{board}/scores` read as a list: the top, a page at any depth, chosen players.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -38,7 +38,8 @@ const CHOSEN_MAX: usize = 500;
 #[into_params(parameter_in = Query)]
 pub(super) struct ListQuery {
     /// `all_time`, `day`, `week` or `month`; one of the past as `week:2024-01-15` (its Monday), `month:2024-01`,
-    /// `day:2024-01-15`, or `week:previous`. `all_time` when absent.
+    /// `day:2024-01-15`, or `week:previous`; a season as `season:spring`. `all_time` when absent. Closed or not, periods
+    /// are read in the same way.
     #[param(example = "week")]
     period: Option<String>,
     /// Most rows of the page.
@@ -211,16 +212,22 @@ pub(super) enum ListResponse<'a> {
 /// Without `from`, `cursor` and `users` this is the top, which is cached: it lags by at most 250 ms. While the database
 /// cannot be reached the top goes on being served, with `stale` and `stale_for_seconds` at the beginning of the body and
 /// the age in `Age`. Every other answer is exact for the version that it names.
+///
+/// The top of a closed period is frozen, as far as its board has tops frozen (100 players as a rule): the same players
+/// under the names that they had when it closed. Every other answer about a closed period shows the names of now. What is
+/// asked for by name (`week:2024-01-15`) may be used for a minute once the period is closed; all else has to be asked for
+/// again, with `If-None-Match` where there is an `ETag`.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores", operation_id = "list_scores", tag = "reading",
     params(BoardPath, ListQuery),
     responses(
         (status = 200, description = "A page of the ranking, or the chosen players.", body = ListResponse,
             headers(
-                ("ETag" = String, description = "Of the top: for `If-None-Match`."),
+                ("ETag" = String, description = "Of the top, and of everything in a closed period: for `If-None-Match`."),
+                ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period that is asked for by name; else `no-cache`."),
                 ("Age" = u64, description = "Of a stale top: seconds since it was right."),
             )),
-        (status = 304, description = "The top is still the one that `If-None-Match` names."),
+        (status = 304, description = "The answer is still the one that `If-None-Match` names."),
         ReadProblems,
     ),
 )]
@@ -236,7 +243,9 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
                 return Err(Error::invalid(name, "does not go with users"));
             }
         }
-        return choose(&api, &path, &selector, &query.users).await;
+        let (board, chosen) = choose(&api, &path, &selector, &query.users).await?;
+        let answer = ListResponse::Chosen(ChosenResponse::new(&board, &chosen));
+        return reply::ranked(&request, &selector, &chosen.header, &answer);
     }
     let limit = limit(query.limit)?;
     let start = match (query.from, query.cursor) {
@@ -249,7 +258,7 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         return top::answer(&api, &request, &board, &selector, limit).await;
     }
     let page = rank::page(&api.service, &board, &selector, start, limit).await?;
-    Ok(reply::read(&ListResponse::Page(PageResponse::new(&board, &page))))
+    reply::ranked(&request, &selector, &page.header, &ListResponse::Page(PageResponse::new(&board, &page)))
 }
 
 /// Read chosen players
@@ -265,15 +274,21 @@ pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     query::none(&request)?;
     let wanted: ChosenRequest = body::json(&api.settings, &request, payload).await?;
     let selector = query::selector(wanted.period.as_deref())?;
-    choose(&api, &path, &selector, &wanted.users).await
+    let (board, chosen) = choose(&api, &path, &selector, &wanted.users).await?;
+    Ok(reply::read(&ChosenResponse::new(&board, &chosen)))
 }
 
-/// Answers with the chosen players.
-async fn choose(api: &Api, path: &BoardPath, selector: &PeriodSelector, users: &[String]) -> Result<HttpResponse> {
+/// The board and the chosen players.
+async fn choose(
+    api: &Api,
+    path: &BoardPath,
+    selector: &PeriodSelector,
+    users: &[String],
+) -> Result<(Arc<Board>, Chosen)> {
     let users = chosen_ids(users)?;
     let board = path.find(&api.service).await?;
     let chosen = rank::chosen(&api.service, &board, selector, &users).await?;
-    Ok(reply::read(&ListResponse::Chosen(ChosenResponse::new(&board, &chosen))))
+    Ok((board, chosen))
 }
 
 /// The ids asked for, each once.

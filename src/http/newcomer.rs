@@ -28,18 +28,24 @@ pub(super) struct NewcomerResponse<'a> {
     /// The score that was asked about.
     #[schema(example = 1_234)]
     score: i64,
-    /// The rank that a newcomer with this score would have now.
+    /// The rank that a newcomer with this score would have.
     #[schema(example = 6, minimum = 1)]
     rank: u64,
 }
 
 /// Read the rank of a score
 ///
-/// The rank that a newcomer with this score would have now: behind equals, except on `shared` boards.
+/// The rank that a newcomer with this score would have now: behind equals, except on `shared` boards. Of a closed period,
+/// the rank that it would have had.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading",
     params(BoardPath, NewcomerQuery),
-    responses((status = 200, description = "The rank of the score.", body = NewcomerResponse), ReadProblems),
+    responses(
+        (status = 200, description = "The rank of the score.", body = NewcomerResponse,
+            headers(("ETag" = String, description = "Of a closed period: for `If-None-Match`."))),
+        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        ReadProblems,
+    ),
 )]
 pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
@@ -47,5 +53,6 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let selector = query::selector(query.period.as_deref())?;
     let board = path.find(&api.service).await?;
     let (header, rank) = rank::newcomer(&api.service, &board, &selector, query.score).await?;
-    Ok(reply::read(&NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank }))
+    let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };
+    reply::ranked(&request, &selector, &header, &answer)
 }

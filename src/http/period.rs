@@ -30,7 +30,7 @@ pub(super) struct PeriodResponse<'a> {
     name: String,
     /// Its kind.
     kind: PeriodKind,
-    /// Its label: `2024-01-15`, `2024-01`, or `all_time`.
+    /// Its label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
     #[schema(example = "2024-01-15")]
     label: &'a str,
     /// How far it is in its life.

@@ -1,14 +1,66 @@
 //! Successful answers.
 
 use actix_web::{
-    HttpResponse,
-    http::{StatusCode, header},
+    HttpMessage, HttpRequest, HttpResponse,
+    http::{
+        StatusCode,
+        header::{self, ETag, EntityTag, IfNoneMatch},
+    },
+    web::Bytes,
 };
 use serde::Serialize;
+
+use crate::{Error, Result, period::PeriodSelector, rank::Header};
 
 /// What was read: a cache may keep it, and must ask before using it again.
 pub(super) fn read(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
+}
+
+/// What was read about the period that `selector` means. Of a closed one with its tag, or 304 when `request` names that.
+pub(super) fn ranked(
+    request: &HttpRequest,
+    selector: &PeriodSelector,
+    header: &Header,
+    body: &impl Serialize,
+) -> Result<HttpResponse> {
+    let Some(etag) = &header.etag else { return Ok(read(body)) };
+    tagged(request, etag, lifetime(selector, true), || {
+        serde_json::to_vec(body)
+            .map(Bytes::from)
+            .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))
+    })
+}
+
+/// For how long a cache may use an answer without asking again. What a name means once it is closed changes by a
+/// correction only; an alias such as `week:previous` comes to mean another period.
+pub(super) fn lifetime(selector: &PeriodSelector, is_closed: bool) -> &'static str {
+    match selector {
+        PeriodSelector::Labelled(..) if is_closed => "max-age=60, must-revalidate",
+        _ => "no-cache",
+    }
+}
+
+/// JSON with an entity tag, or 304 when `request` names that tag.
+pub(super) fn tagged(
+    request: &HttpRequest,
+    etag: &str,
+    cache_control: &'static str,
+    body: impl FnOnce() -> Result<Bytes>,
+) -> Result<HttpResponse> {
+    let tag: EntityTag =
+        format!("\"{etag}\"").parse().map_err(|_| Error::Internal(format!("{etag:?} cannot be an entity tag")))?;
+    let is_known = match request.get_header::<IfNoneMatch>() {
+        Some(IfNoneMatch::Any) => true,
+        Some(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(&tag)),
+        None => false,
+    };
+    let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
+    response.insert_header(ETag(tag)).insert_header((header::CACHE_CONTROL, cache_control));
+    if is_known {
+        return Ok(response.finish());
+    }
+    Ok(response.insert_header(header::ContentType::json()).body(body()?))
 }
 
 /// What came of a write: for this caller alone, this once.

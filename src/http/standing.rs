@@ -102,7 +102,12 @@ impl<'a> StandingResponse<'a> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading",
     params(BoardPath, UserPath, StandingQuery),
-    responses((status = 200, description = "The player's standing.", body = StandingResponse), ReadProblems),
+    responses(
+        (status = 200, description = "The player's standing.", body = StandingResponse,
+            headers(("ETag" = String, description = "Of a closed period: for `If-None-Match`."))),
+        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        ReadProblems,
+    ),
 )]
 pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
@@ -112,7 +117,7 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let around = query::bounded("around", query.around, 4, 0, 100)?;
     let board = path.find(&api.service).await?;
     let standing = rank::standing(&api.service, &board, &selector, &user_id, around).await?;
-    Ok(reply::read(&StandingResponse::new(&board, &standing)))
+    reply::ranked(&request, &selector, &standing.header, &StandingResponse::new(&board, &standing))
 }
 
 /// Reset a player

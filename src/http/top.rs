@@ -1,12 +1,12 @@
 //! The top of a ranking: a body that is rendered once, cached whole, and asked for again with its `ETag`.
 
 use actix_web::{
-    HttpMessage, HttpRequest, HttpResponse,
-    http::header::{self, CacheControl, CacheDirective, ContentType, ETag, EntityTag, IfNoneMatch},
+    HttpRequest, HttpResponse,
+    http::header::{self, CacheControl, CacheDirective, ContentType},
     web::Bytes,
 };
 
-use super::{Api, list::PageResponse};
+use super::{Api, list::PageResponse, reply};
 use crate::{
     Error, Result,
     board::Board,
@@ -24,7 +24,7 @@ pub(super) async fn answer(
     limit: u32,
 ) -> Result<HttpResponse> {
     let top = top::top(&api.service, board, selector, limit, render).await?;
-    respond(request, &top)
+    respond(request, selector, &top)
 }
 
 /// The body to cache.
@@ -36,7 +36,7 @@ fn render(board: &Board, page: &Page) -> Result<String> {
 /// `top` as an answer to `request`.
 ///
 /// A stale body says so and is answered whole and without `ETag`: the tag is that of the body without the mark.
-fn respond(request: &HttpRequest, top: &Top) -> Result<HttpResponse> {
+fn respond(request: &HttpRequest, selector: &PeriodSelector, top: &Top) -> Result<HttpResponse> {
     let members =
         top.body.strip_prefix('{').ok_or_else(|| Error::Internal("a top list was rendered as no object".into()))?;
     if let Some(age) = top.stale_for {
@@ -47,20 +47,9 @@ fn respond(request: &HttpRequest, top: &Top) -> Result<HttpResponse> {
             .insert_header((header::AGE, seconds))
             .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
     }
-    let tag: EntityTag = format!("\"{}\"", top.etag)
-        .parse()
-        .map_err(|_| Error::Internal(format!("{:?} cannot be an entity tag", top.etag)))?;
-    let is_known = match request.get_header::<IfNoneMatch>() {
-        Some(IfNoneMatch::Any) => true,
-        Some(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(&tag)),
-        None => false,
-    };
-    let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
-    response.insert_header(ETag(tag)).insert_header(CacheControl(vec![CacheDirective::NoCache]));
-    if is_known {
-        return Ok(response.finish());
-    }
-    Ok(response.insert_header(ContentType::json()).body(Bytes::copy_from_slice(top.body.as_bytes())))
+    reply::tagged(request, &top.etag, reply::lifetime(selector, top.is_closed), || {
+        Ok(Bytes::copy_from_slice(top.body.as_bytes()))
+    })
 }
 
 #[cfg(test)]
@@ -72,12 +61,13 @@ mod tests {
     use super::*;
 
     fn top(stale_for: Option<Duration>) -> Top {
-        Top { body: r#"{"board":"arena","scores":[]}"#.into(), etag: "7-12.4-10".into(), stale_for }
+        Top { body: r#"{"board":"arena","scores":[]}"#.into(), etag: "7-12.4-10".into(), is_closed: false, stale_for }
     }
 
     fn asked_with(known: &str) -> StatusCode {
         let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, known)).to_http_request();
-        respond(&request, &top(None)).map_or(StatusCode::INTERNAL_SERVER_ERROR, |response| response.status())
+        respond(&request, &PeriodSelector::default(), &top(None))
+            .map_or(StatusCode::INTERNAL_SERVER_ERROR, |response| response.status())
     }
 
     #[test]
@@ -93,7 +83,7 @@ mod tests {
     #[actix_web::test]
     async fn a_stale_top_says_so_and_is_answered_whole() -> Result<()> {
         let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, "*")).to_http_request();
-        let response = respond(&request, &top(Some(Duration::from_millis(3_900))))?;
+        let response = respond(&request, &PeriodSelector::default(), &top(Some(Duration::from_millis(3_900))))?;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers().get(header::AGE), Some(&3.into()));
         assert!(!response.headers().contains_key(header::ETAG));
@@ -105,6 +95,6 @@ mod tests {
     #[test]
     fn a_body_that_is_no_object_is_never_sent() {
         let broken = Top { body: "".into(), ..top(None) };
-        assert!(respond(&TestRequest::default().to_http_request(), &broken).is_err());
+        assert!(respond(&TestRequest::default().to_http_request(), &PeriodSelector::default(), &broken).is_err());
     }
 }

@@ -113,7 +113,7 @@ impl Store {
     }
 
     /// The frozen top of a closed period; `None` when it is not closed, or its archive was dropped.
-    pub(crate) async fn frozen_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
+    pub(crate) async fn closed_top(&self, period_id: i64) -> Result<Option<FrozenTop>> {
         let top = sqlx::query_as!(
             FrozenTop,
             r#"SELECT centile.epoch() AS "epoch!", p.archive_revision AS revision, b.frozen_top_size AS size,

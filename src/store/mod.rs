@@ -2,6 +2,7 @@
 
 pub mod migrate;
 
+pub(crate) mod archive;
 pub(crate) mod board;
 pub(crate) mod closing;
 mod error;

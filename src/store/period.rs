@@ -14,17 +14,39 @@ use crate::{
 pub(crate) struct MeantPeriod {
     /// The period.
     pub(crate) period: Period,
-    /// Its row and its current ranking; `None` while nobody has scored in it.
-    pub(crate) ranking: Option<RankingRef>,
+    /// What answers for it: `None` while nobody has scored in it, and once its archive is no longer kept.
+    pub(crate) source: Option<Source>,
     /// When the selector began to mean it; always, if absent.
     pub(crate) meant_from: Option<DateTime<Utc>>,
     /// When the selector ceases to mean it; never, if absent.
     pub(crate) meant_until: Option<DateTime<Utc>>,
 }
 
+/// What answers for a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Source {
+    /// Its current ranking.
+    Live(RankingRef),
+    /// The archive of a closed period.
+    Archive(ArchiveRef),
+}
+
+/// A closed period's row and the revision of its archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct ArchiveRef {
+    /// Id of the board.
+    pub(crate) board: i32,
+    /// Id of the period.
+    pub(crate) period_id: i64,
+    /// Revision of the archive, from 1.
+    pub(crate) revision: i32,
+}
+
 /// A period's row and its current ranking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RankingRef {
+    /// Id of the board.
+    pub(crate) board: i32,
     /// Id of the period.
     pub(crate) period_id: i64,
     /// Id of the ranking.
@@ -66,10 +88,15 @@ impl Store {
                     ends_at: row.ends_at,
                     state: state(&row.state)?,
                 },
-                ranking: row
-                    .period_id
-                    .zip(row.ranking_id)
-                    .map(|(period_id, ranking_id)| RankingRef { period_id, ranking_id }),
+                source: match (row.period_id, row.ranking_id, row.archive_revision) {
+                    (Some(period_id), Some(ranking_id), _) => {
+                        Some(Source::Live(RankingRef { board: board.id, period_id, ranking_id }))
+                    }
+                    (Some(period_id), None, Some(revision)) => {
+                        Some(Source::Archive(ArchiveRef { board: board.id, period_id, revision }))
+                    }
+                    _ => None,
+                },
                 meant_from: row.meant_from,
                 meant_until: row.meant_until,
             };

@@ -86,10 +86,8 @@ pub(crate) struct StoredPlayer {
     pub(crate) worse: u64,
 }
 
-/// What [`Store::standing`] found.
+/// What was found of a player.
 pub(crate) struct StoredStanding {
-    /// State of the ranking.
-    pub(crate) state: RankingState,
     /// Whether there is such a user at all.
     pub(crate) user_exists: bool,
     /// The player, unless without an entry.
@@ -136,6 +134,7 @@ impl Store {
     pub(crate) async fn ranking_state(&self, meant: &MeantPeriod, ranking: RankingRef) -> Result<Option<RankingState>> {
         let row = sqlx::query_file!(
             "sql/queries/ranking_state.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -156,6 +155,7 @@ impl Store {
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
         let row = sqlx::query_file!(
             "sql/queries/page.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -178,6 +178,7 @@ impl Store {
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
         let row = sqlx::query_file!(
             "sql/queries/page_after.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -199,9 +200,10 @@ impl Store {
         ranking: RankingRef,
         user_id: &str,
         around: i32,
-    ) -> Result<Option<StoredStanding>> {
+    ) -> Result<Option<(RankingState, StoredStanding)>> {
         let row = sqlx::query_file!(
             "sql/queries/standing.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -211,11 +213,13 @@ impl Store {
         )
         .fetch_optional(&self.readers)
         .await?;
-        Ok(row.map(|row| StoredStanding {
-            state: state_of!(row),
-            user_exists: row.user_exists,
-            player: row.player.map(|Json(player)| player),
-            rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
+        Ok(row.map(|row| {
+            let standing = StoredStanding {
+                user_exists: row.user_exists,
+                player: row.player.map(|Json(player)| player),
+                rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
+            };
+            (state_of!(row), standing)
         }))
     }
 
@@ -230,6 +234,7 @@ impl Store {
         let found = sqlx::query_file_as!(
             BucketStanding,
             "sql/queries/rank.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -265,6 +270,7 @@ impl Store {
     ) -> Result<Option<(RankingState, Vec<Row>)>> {
         let row = sqlx::query_file!(
             "sql/queries/chosen.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -285,6 +291,7 @@ impl Store {
     ) -> Result<Option<(RankingState, u64)>> {
         let row = sqlx::query_file!(
             "sql/queries/newcomer.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -301,9 +308,10 @@ impl Store {
         &self,
         meant: &MeantPeriod,
         ranking: RankingRef,
-    ) -> Result<Option<(RankingState, Vec<(u8, i64)>, Vec<Bar>)>> {
+    ) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
         let row = sqlx::query_file!(
             "sql/queries/distribution.sql",
+            ranking.board,
             ranking.period_id,
             ranking.ranking_id,
             meant.meant_from,
@@ -311,6 +319,6 @@ impl Store {
         )
         .fetch_optional(&self.readers)
         .await?;
-        Ok(row.map(|row| (state_of!(row), row.percentiles.0, row.histogram.0)))
+        Ok(row.map(|row| (state_of!(row), (row.percentiles.0, row.histogram.0))))
     }
 }

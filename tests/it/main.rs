@@ -11,6 +11,7 @@ mod fault_close;
 mod fault_kill;
 mod fault_redis;
 mod http_api;
+mod http_closed;
 mod http_concurrency;
 mod http_errors;
 mod http_openapi;

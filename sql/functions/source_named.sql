@@ -1,0 +1,24 @@
+-- What answers for a board's period, for the functions that people call: its ranking, or, once it is closed, its archive;
+-- neither while nobody has scored in it. An error that names what does not exist.
+CREATE FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint)
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_period record;
+BEGIN
+    SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+    ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
+        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
+    END IF;
+    ranking_id := v_period.ranking_id;
+    archived_period_id := CASE WHEN v_period.state = 'closed' THEN v_period.period_id END;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.source_named(text, text) IS
+'The current ranking of a period, or the period itself when its archive answers for it. Example: SELECT * FROM centile_store.source_named(''main'', ''all_time'');';

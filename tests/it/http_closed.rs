@@ -1,0 +1,394 @@
+//! Closed periods over HTTP: what was read before the closing is read after it, whatever happens to players and caches.
+
+mod period;
+mod race;
+
+use std::time::Duration;
+
+use chrono::{Days, Utc, Weekday};
+use deadpool_redis::redis::{Client, aio::MultiplexedConnection, cmd};
+use reqwest::{
+    Method, StatusCode,
+    header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH},
+};
+use serde_json::{Value, json};
+use sqlx::query_scalar;
+use tokio::time::sleep;
+
+use self::period::{Past, STEP, reads, seen};
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{TestDb, centile, redis_url},
+};
+
+/// Longer than a top may lag.
+const LAG: Duration = Duration::from_millis(300);
+
+/// Name, mode, ties and order of boards that differ in what an archive depends on.
+const BOARDS: [(&str, &str, &str, &str); 6] = [
+    ("shared", "sum", "shared", "desc"),
+    ("shared-asc", "best", "shared", "asc"),
+    ("first", "sum", "first", "asc"),
+    ("first-latest", "latest", "first", "desc"),
+    ("tiebreak", "best", "tiebreak", "desc"),
+    ("tiebreak-asc", "latest", "tiebreak", "asc"),
+];
+const PERIODS: [&str; 2] = ["month:2024-01", "season:winter"];
+
+#[tokio::test]
+async fn every_read_is_the_same_after_closing() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    for (board, mode, ties, order) in BOARDS {
+        let past = Past::new(&db, board, json!({"mode": mode, "ties": ties, "order": order}), &site).await;
+        past.season("winter", "2024-01-10", "2024-01-20").await;
+        past.play(1, 40, 120, "2024-01-15");
+        // Cursors from before the last events: some of their players have moved on since.
+        let mut cursors = Vec::new();
+        for period in PERIODS {
+            cursors.push(past.cursors(&site, period).await);
+        }
+        past.play(2, 12, 30, "2024-01-17");
+        for (period, cursors) in PERIODS.into_iter().zip(cursors) {
+            let paths = [reads(&site, board, period).await, cursors].concat();
+            let mut before = Vec::new();
+            for path in &paths {
+                before.push(seen(&site.get(path).await.is(200)));
+            }
+            let walked = past.walk(&site, period).await;
+            past.close(period).await;
+            sleep(LAG).await;
+            for (path, before) in paths.iter().zip(before) {
+                let after = site.get(path).await.is(200);
+                assert_eq!(after["period"]["state"], "closed", "{path}");
+                assert_eq!(seen(&after), before, "{path}");
+            }
+            assert_eq!(past.walk(&site, period).await, walked, "{board} {period}");
+            past.walk_by_sql(period, &walked).await;
+        }
+        // What comes later comes into other periods.
+        past.play(3, 40, 20, "2024-02-01");
+    }
+}
+
+#[tokio::test]
+async fn cursors_outlive_a_correction() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let period = "month:2024-01";
+    let mut tried = 0;
+    for (board, mode, ties, order) in BOARDS {
+        let past = Past::new(&db, board, json!({"mode": mode, "ties": ties, "order": order}), &site).await;
+        past.play(1, 40, 120, "2024-01-15");
+        past.close(period).await;
+        sleep(LAG).await;
+        let rows = past.walk(&site, period).await;
+        let users: Vec<&str> = rows.iter().map(|row| row["user_id"].as_str().unwrap()).collect();
+        for (page, path) in past.cursors(&site, period).await.into_iter().enumerate() {
+            let next = STEP * (page + 1);
+            if rows[next - 1]["score"] != rows[next]["score"] {
+                continue;
+            }
+            // The last player of the page before, whose equals go on in this one, is gone; and comes back.
+            for is_gone in [true, false] {
+                past.ban(users[next - 1], is_gone).await;
+                past.refresh(period).await;
+                let rest = site.get(&path).await.is(200);
+                let found: Vec<&str> =
+                    rest["scores"].as_array().unwrap().iter().map(|row| row["user_id"].as_str().unwrap()).collect();
+                assert_eq!(found, users[next..(next + STEP).min(users.len())], "{path} {is_gone}");
+                assert_eq!(rest["scores"][0]["position"], json!(next + usize::from(!is_gone)), "{path} {is_gone}");
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried > 10, "{tried} cursors stood among equals");
+}
+
+/// Deletes the tops of closed periods from Redis, and tells what they were.
+async fn forget_closed(redis: &mut MultiplexedConnection, db: &TestDb) -> Vec<Vec<u8>> {
+    let pattern = format!("{}:closed:*", db.redis_prefix());
+    let keys: Vec<String> = cmd("KEYS").arg(pattern).query_async(redis).await.unwrap();
+    let mut values = Vec::new();
+    for key in keys {
+        values.push(cmd("GETDEL").arg(key).query_async(redis).await.unwrap());
+    }
+    values
+}
+
+async fn redis() -> MultiplexedConnection {
+    Client::open(redis_url().await).unwrap().get_multiplexed_async_connection().await.unwrap()
+}
+
+fn etag(answer: &Answer) -> String {
+    answer.headers[ETAG].to_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_frozen_top_keeps_its_bytes() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    db.execute("UPDATE centile_store.boards SET frozen_top_size = 5").await;
+    past.play(1, 20, 60, "2024-01-15");
+    past.close("month:2024-01").await;
+    let top = "/v1/boards/main/scores?period=month:2024-01&limit=5";
+    let frozen = site.get(top).await;
+    assert_eq!(frozen.body["scores"].as_array().map(Vec::len), Some(5), "{frozen:?}");
+    let (first, second) = (frozen.body["scores"][0].clone(), frozen.body["scores"][1].clone());
+    let page = "/v1/boards/main/scores?period=month:2024-01&limit=6";
+    assert_eq!(site.get(page).await.is(200)["scores"][0], first);
+
+    let rename = format!("/v1/users/{}", first["user_id"].as_str().unwrap());
+    site.admin(Method::PUT, &rename, json!({"name": "Somebody else"})).await.is(200);
+    let ban = format!("/v1/users/{}/ban", second["user_id"].as_str().unwrap());
+    site.admin(Method::POST, &ban, json!({"reason": "cheating"})).await;
+    sleep(LAG).await;
+    let same = async |site: &Site, what: &str| {
+        let answer = site.get(top).await;
+        assert_eq!((&answer.text, etag(&answer)), (&frozen.text, etag(&frozen)), "{what}");
+    };
+    same(&site, "renamed and banned").await;
+    let named = site.get(page).await.is(200);
+    assert_eq!(named["scores"][0]["user_name"], "Somebody else", "more than was frozen has the names of now");
+    assert_eq!(named["scores"][1], second, "a ban changes nothing that is closed");
+
+    // From Redis, and from PostgreSQL once Redis has lost it or holds garbage.
+    let mut redis = redis().await;
+    same(&Site::start(&db, &[]).await, "another instance").await;
+    let kept = forget_closed(&mut redis, &db).await;
+    let stored: Vec<u8> = query_scalar("SELECT frozen_top FROM centile_store.periods WHERE frozen_top IS NOT NULL")
+        .fetch_one(&past.pool)
+        .await
+        .unwrap();
+    assert!(kept.len() == 1 && kept[0].ends_with(&stored), "Redis has the bytes themselves");
+    same(&site, "Redis is empty").await;
+    same(&Site::start(&db, &[]).await, "Redis and the process are empty").await;
+    let key = cmd("KEYS")
+        .arg(format!("{}:closed:*", db.redis_prefix()))
+        .query_async::<Vec<String>>(&mut redis)
+        .await
+        .unwrap();
+    cmd("SET").arg(&key[0]).arg("garbage").exec_async(&mut redis).await.unwrap();
+    same(&Site::start(&db, &[]).await, "garbage in Redis").await;
+
+    let revision = past.refresh("month:2024-01").await;
+    sleep(LAG).await;
+    let refreshed = site.get(top).await;
+    assert_eq!((revision, refreshed.status), (2, 200));
+    assert_ne!(etag(&refreshed), etag(&frozen));
+    assert_eq!(refreshed.body["scores"][0]["user_name"], "Somebody else", "a refresh freezes anew");
+    assert_ne!(refreshed.body["scores"][1]["user_id"], second["user_id"], "who is banned has left");
+    assert_eq!(refreshed.body["players"].as_u64(), frozen.body["players"].as_u64().map(|players| players - 1));
+    assert_ne!(refreshed.body["version"], frozen.body["version"]);
+}
+
+#[tokio::test]
+async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 20, 60, "2024-01-15");
+    past.close("month:2024-01").await;
+    let top = "/v1/boards/main/scores?period=month:2024-01&limit=10";
+    let frozen = site.get(top).await;
+    assert_eq!(frozen.status, 200);
+    // Whoever reads the stored bytes or the archive now fails.
+    db.execute(
+        "UPDATE centile_store.periods SET frozen_top = 'no JSON' WHERE state = 'closed';
+         DROP MATERIALIZED VIEW centile_archive.main_month_2024_01",
+    )
+    .await;
+    sleep(LAG).await;
+    for (site, what) in [(&site, "known to the process"), (&Site::start(&db, &[]).await, "known to Redis")] {
+        for limit in [10, 3, 1000] {
+            let answer = site.get(&format!("/v1/boards/main/scores?period=month:2024-01&limit={limit}")).await;
+            assert_eq!(answer.status, 200, "{what}: {answer:?}");
+            assert!(limit != 10 || answer.text == frozen.text, "{what}");
+            sleep(LAG).await;
+        }
+    }
+    forget_closed(&mut redis().await, &db).await;
+    assert_eq!(Site::start(&db, &[]).await.get(top).await.status, 500, "the trap works");
+    assert_eq!(
+        site.get("/v1/boards/main/scores?period=month:2024-01&from=2").await.status,
+        503,
+        "and so does this one"
+    );
+}
+
+#[tokio::test]
+async fn closed_periods_have_tags_and_lifetimes() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    db.execute("UPDATE centile_store.boards SET frozen_top_size = 5").await;
+    let monday = Utc::now().date_naive().week(Weekday::Mon).first_day() - Days::new(7);
+    past.play(1, 20, 60, &monday.to_string());
+    site.post("/v1/boards/main/scores", json!({"user_id": "p1", "points": 3})).await.is(200);
+    let named = format!("week:{monday}");
+    let ask = async |period: &str, rest: &str, known: &str| {
+        let path = format!("/v1/boards/main/{rest}{}period={period}", if rest.contains('?') { '&' } else { '?' });
+        site.send(Method::GET, &path, &[(IF_NONE_MATCH.as_str(), known)], String::new()).await
+    };
+    let rests = [
+        "scores",
+        "scores?limit=5",
+        "scores?from=3",
+        "scores?users=p1&users=p2",
+        "scores/p1",
+        "scores/p1?around=0",
+        "rank?score=7",
+        "distribution",
+    ];
+    for rest in rests {
+        for period in [&*named, "week:previous", "week", "all_time"] {
+            let open = ask(period, rest, "\"x\"").await;
+            assert_eq!(
+                (open.status, &open.headers[CACHE_CONTROL]),
+                (200, &"no-cache".parse().unwrap()),
+                "{period} {rest}"
+            );
+            let is_top = rest.starts_with("scores?limit") || rest == "scores";
+            assert_eq!(open.headers.contains_key(ETAG), is_top, "{period} {rest}");
+        }
+    }
+    past.close(&named).await;
+    sleep(LAG).await;
+    let mut tags = Vec::new();
+    for rest in rests {
+        for (period, lifetime) in [(&*named, "max-age=60, must-revalidate"), ("week:previous", "no-cache")] {
+            let whole = ask(period, rest, "\"x\"").await;
+            assert_eq!((whole.status, &*whole.body["period"]["state"].to_string()), (200, "\"closed\""), "{whole:?}");
+            let same = ask(period, rest, &etag(&whole)).await;
+            assert_eq!((same.status, same.text.as_str(), etag(&same)), (304, "", etag(&whole)), "{period} {rest}");
+            assert!([&whole, &same].iter().all(|answer| answer.headers[CACHE_CONTROL] == lifetime), "{period} {rest}");
+            tags.push((period, rest, etag(&whole)));
+        }
+    }
+    // A rename shows wherever names are joined, and nowhere else; so it is with the tags.
+    site.admin(Method::PUT, "/v1/users/p1", json!({"name": "Petra"})).await.is(200);
+    sleep(LAG).await;
+    for (period, rest, tag) in &tags {
+        assert_eq!(ask(period, rest, tag).await.status == 304, *rest == "scores?limit=5", "{period} {rest}");
+    }
+    assert_eq!(ask(&named, "scores?limit=5", "*").await.status, 304);
+    let body = json!({"users": ["p1"], "period": named}).to_string();
+    let asked =
+        site.send(Method::POST, "/v1/boards/main/scores/query", &[("content-type", "application/json")], body).await;
+    assert_eq!(
+        (asked.status, &asked.headers[CACHE_CONTROL], asked.headers.contains_key(ETAG)),
+        (200, &"no-cache".parse().unwrap(), false)
+    );
+    let head =
+        site.send(Method::HEAD, &format!("/v1/boards/main/distribution?period={named}"), &[], String::new()).await;
+    assert_eq!((StatusCode::from_u16(head.status).unwrap(), head.headers.contains_key(ETAG)), (StatusCode::OK, true));
+    site.get(&format!("/v1/boards/main/scores/nobody?period={named}")).await.is(404);
+}
+
+#[tokio::test]
+async fn an_archive_that_was_let_go_is_not_found() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 20, 60, "2024-01-15");
+    let paths = reads(&site, "main", "month:2024-01").await;
+    past.close("month:2024-01").await;
+    for path in &paths {
+        site.get(path).await.is(200);
+    }
+    for last in [false, true] {
+        db.execute(&format!(
+            "SELECT centile_store.drop_archive(id, {last}) FROM centile_store.periods WHERE state = 'closed'"
+        ))
+        .await;
+        sleep(LAG).await;
+        for path in &paths {
+            let gone = site.get(path).await.is(404);
+            let detail = gone["detail"].as_str().unwrap();
+            assert!(detail.contains("month:2024-01") && detail.contains("archive is no longer kept"), "{path}: {gone}");
+        }
+    }
+    let error =
+        sqlx::query("SELECT * FROM centile.page('main', 'month:2024-01')").fetch_all(&past.pool).await.unwrap_err();
+    assert_eq!(
+        error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
+        Some("CB404"),
+        "{error}"
+    );
+    assert_eq!(site.get("/v1/boards/main/scores?period=all_time").await.is(200)["players"], 20);
+}
+
+#[tokio::test]
+async fn seasons_are_asked_for_by_name() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({"periods": ["all_time"]}), &site).await;
+    past.season("winter-2024", "2024-01-10", "2024-01-20").await;
+    past.season("0", "2030-01-10", "2030-01-20").await;
+    past.play(1, 20, 60, "2024-01-15");
+    let winter = site.get("/v1/boards/main/scores?period=season:winter-2024").await.is(200);
+    assert_eq!(
+        (&winter["period"]["kind"], &winter["period"]["label"], &winter["period"]["state"]),
+        (&json!("season"), &json!("winter-2024"), &json!("due"))
+    );
+    assert_eq!(winter["period"]["name"], "season:winter-2024");
+    let later = site.get("/v1/boards/main/scores?period=season:0").await.is(200);
+    assert_eq!((&later["players"], &later["period"]["state"]), (&json!(0), &json!("open")));
+    let listed = site.get("/v1/boards/main/periods").await.is(200);
+    let names: Vec<&str> =
+        listed["periods"].as_array().unwrap().iter().map(|period| period["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["all_time", "season:0", "season:winter-2024"]);
+    past.close("season:winter-2024").await;
+    sleep(LAG).await;
+    assert_eq!(seen(&site.get("/v1/boards/main/scores?period=season:winter-2024").await.is(200)), seen(&winter));
+
+    let unknown = site.get("/v1/boards/main/scores?period=season:summer").await.is(404);
+    assert!(unknown["detail"].as_str().unwrap().contains("lists those there are"), "{unknown}");
+    let long = format!("season:{}", "x".repeat(41));
+    for bad in [
+        "season",
+        "season:previous",
+        "season:",
+        "season:-a",
+        "season:_a",
+        "season:Winter",
+        "season:a%20b",
+        "season:%C3%A9",
+        &long,
+    ] {
+        let refused = site.get(&format!("/v1/boards/main/scores?period={bad}")).await.is(422);
+        assert_eq!(refused["field"], "period", "{bad}: {refused}");
+        assert!(refused["detail"].as_str().unwrap().contains("season"), "{bad}: {refused}");
+    }
+    let board = json!({"slug": "other", "mode": "sum", "periods": ["all_time", "season"]});
+    assert_eq!(site.admin(Method::POST, "/v1/boards", board).await.is(422)["field"], "periods");
+    let made = centile()
+        .args(["board", "create", "other", "--periods", "season"])
+        .env("DATABASE_URL", db.url())
+        .output()
+        .unwrap();
+    assert_eq!(made.status.code(), Some(2), "{made:?}");
+    site.get("/v1/boards/other").await.is(404);
+}
+
+#[tokio::test]
+async fn ids_of_another_board_prove_nothing() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 5, 20, "2024-01-15");
+    past.close("month:2024-01").await;
+    let proved: Vec<Value> = query_scalar(
+        "SELECT jsonb_build_array(p.state,
+             (SELECT count(*) FROM centile_store.ranking_state(b, p.id, p.ranking_id, NULL, NULL)),
+             (SELECT count(*) FROM centile_store.archive_state(b, p.id, p.archive_revision, NULL, NULL)),
+             (SELECT count(*) FROM centile_store.archive_state(b, p.id, p.archive_revision + 1, NULL, NULL)))
+         FROM centile_store.periods p CROSS JOIN LATERAL unnest(ARRAY[p.board_id, p.board_id + 1]) AS b
+         WHERE p.kind IN ('all_time', 'month') ORDER BY p.kind, b",
+    )
+    .fetch_all(&past.pool)
+    .await
+    .unwrap();
+    assert_eq!(json!(proved), json!([["open", 1, 0, 0], ["open", 0, 0, 0], ["closed", 0, 1, 0], ["closed", 0, 0, 0]]));
+}

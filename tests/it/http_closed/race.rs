@@ -1,0 +1,177 @@
+//! Readers that go on while a period is closed and its archive let go.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use serde_json::{Value, json};
+use sqlx::query_scalar;
+use tokio::{task::JoinSet, time::sleep};
+
+use super::period::{Past, reads, seen};
+use crate::{
+    http_api::site::Site,
+    support::{Serve, TestDb, redis_url, spawn_serve},
+};
+
+/// What the readers of one instance have met.
+#[derive(Default)]
+struct Met {
+    wrong: Vec<String>,
+    right: usize,
+    closed: usize,
+    gone: usize,
+}
+
+async fn read(
+    client: reqwest::Client,
+    url: String,
+    wanted: Arc<BTreeMap<String, Value>>,
+    stage: Arc<AtomicUsize>,
+    seed: u64,
+) -> Met {
+    let mut rng = StdRng::seed_from_u64(seed);
+    let paths: Vec<&String> = wanted.keys().collect();
+    let mut met = Met::default();
+    // 0: the archive is not let go yet. 1: it is being let go. 2: the end.
+    while stage.load(Ordering::SeqCst) < 2 {
+        let path = *paths.choose(&mut rng).unwrap();
+        let may_be_gone = async || stage.load(Ordering::SeqCst) > 0;
+        let answer = client.get(format!("{url}{path}")).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let body: Value = answer.json().await.unwrap();
+        if status == 200 && seen(&body) == wanted[path] {
+            met.right += 1;
+            met.closed += usize::from(body["period"]["state"] == "closed");
+        } else if status == 404 && body["detail"].to_string().contains("no longer kept") && may_be_gone().await {
+            met.gone += 1;
+        } else {
+            met.wrong.push(format!("{path}: {status} {body}"));
+        }
+    }
+    met
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_notice_nothing_of_a_closing() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 300, 900, "2024-01-15");
+    let period = "month:2024-01";
+    let mut wanted = BTreeMap::new();
+    for path in [reads(&site, "main", period).await, past.cursors(&site, period).await].concat() {
+        let answer = site.get(&path).await.is(200);
+        wanted.insert(path, seen(&answer));
+    }
+    let wanted = Arc::new(wanted);
+    let other: Serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
+    let stage = Arc::new(AtomicUsize::new(0));
+    let mut readers = JoinSet::new();
+    for (seed, serve) in [&site.serve, &other, &site.serve, &other].into_iter().enumerate() {
+        readers.spawn(read(
+            serve.client.clone(),
+            serve.url.clone(),
+            Arc::clone(&wanted),
+            Arc::clone(&stage),
+            seed as u64,
+        ));
+    }
+    sleep(Duration::from_millis(300)).await;
+    past.close(period).await;
+    // The old ranking goes at once, step by step, under whoever still reads it.
+    loop {
+        let removed: i64 =
+            query_scalar("SELECT centile_store.remove_released(50)").fetch_one(&past.pool).await.unwrap();
+        if removed == 0 {
+            break;
+        }
+    }
+    sleep(Duration::from_secs(1)).await;
+    for _ in 0..5 {
+        past.refresh(period).await;
+        sleep(Duration::from_millis(100)).await;
+    }
+    stage.store(1, Ordering::SeqCst);
+    past.let_go(period, false).await;
+    past.let_go(period, true).await;
+    sleep(Duration::from_secs(1)).await;
+    stage.store(2, Ordering::SeqCst);
+    let mut all = Met::default();
+    while let Some(met) = readers.join_next().await {
+        let met = met.unwrap();
+        all.wrong.extend(met.wrong);
+        all.right += met.right;
+        all.closed += met.closed;
+        all.gone += met.gone;
+    }
+    assert!(
+        all.wrong.is_empty(),
+        "{} wrong of {}: {:#?}",
+        all.wrong.len(),
+        all.right,
+        &all.wrong[..all.wrong.len().min(5)]
+    );
+    assert!(
+        all.right - all.closed > 50 && all.closed > 50 && all.gone > 50,
+        "{} {} {}",
+        all.right,
+        all.closed,
+        all.gone
+    );
+}
+
+/// A reader's statement has begun when its archive is dropped: what it finds is that the period has to be looked up again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_dropped_under_a_reader_is_not_found() {
+    let db = TestDb::new().await;
+    let site = Arc::new(Site::start(&db, &[]).await);
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 20, 60, "2024-01-15");
+    let period = "month:2024-01";
+    let paths = reads(&site, "main", period).await;
+    past.close(period).await;
+    let chosen: Vec<String> = [
+        "distribution?",
+        "scores?from=3&",
+        "scores/p1?around=0",
+        "scores/p1?around=2",
+        "scores?users=",
+        "rank?score=7&",
+    ]
+    .iter()
+    .map(|kind| paths.iter().find(|path| path.contains(kind)).unwrap().clone())
+    .collect();
+    let mut archive = past.pool.begin().await.unwrap();
+    sqlx::raw_sql(
+        "SELECT centile_store.drop_archive(id, false) FROM centile_store.periods WHERE state = 'closed';
+         SELECT centile_store.drop_archive(id, true) FROM centile_store.periods WHERE state = 'closed'",
+    )
+    .execute(&mut *archive)
+    .await
+    .unwrap();
+    let mut waiting = JoinSet::new();
+    for path in chosen.clone() {
+        let site = Arc::clone(&site);
+        waiting.spawn(async move { (site.get(&path).await, path) });
+    }
+    let blocked =
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    let end = Instant::now() + Duration::from_secs(20);
+    while query_scalar::<_, i64>(blocked).fetch_one(&past.pool).await.unwrap() < i64::try_from(chosen.len()).unwrap() {
+        assert!(Instant::now() < end, "a reader does not wait for the archive");
+        sleep(Duration::from_millis(10)).await;
+    }
+    archive.commit().await.unwrap();
+    while let Some(answer) = waiting.join_next().await {
+        let (answer, path) = answer.unwrap();
+        assert_eq!(answer.status, 404, "{path}: {answer:?}");
+        assert!(answer.text.contains("no longer kept"), "{path}: {answer:?}");
+    }
+}
