@@ -10,6 +10,7 @@ pub mod key;
 pub mod period;
 pub mod rank;
 pub mod score;
+pub mod season;
 pub mod top;
 pub mod user;
 

@@ -19,6 +19,7 @@ mod log;
 mod migrate;
 mod output;
 mod score;
+mod season;
 mod serve;
 mod stop;
 mod user;
@@ -48,6 +49,9 @@ enum Command {
     /// Make and show boards
     #[command(subcommand)]
     Board(board::Command),
+    /// Make and list seasons: periods with a name and bounds of their own
+    #[command(subcommand)]
+    Season(season::Command),
     /// Make, show and revoke API keys
     #[command(subcommand)]
     Key(key::Command),
@@ -101,6 +105,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
         Command::Score(command) => score::run(config, command).await,
+        Command::Season(command) => season::run(config, command).await,
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod key;
 pub(crate) mod period;
 pub(crate) mod rank;
 pub(crate) mod score;
+pub(crate) mod season;
 pub(crate) mod user;
 
 use std::{str::FromStr, time::Duration};

@@ -1,7 +1,7 @@
 //! The commands: what they print, what they refuse and how, and that it is the same as over HTTP.
 
 use std::{
-    process::Stdio,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -12,29 +12,39 @@ use crate::support::{Serve, TestDb, centile, spawn_serve};
 
 /// What a command left behind.
 #[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
 }
 
 impl Ran {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
     /// What it printed, when all went well.
     #[track_caller]
-    fn well(self) -> String {
+    pub fn well(self) -> String {
         assert_eq!(self.code, Some(0), "{self:?}");
         self.out
     }
 
     /// What it printed as JSON, when all went well.
     #[track_caller]
-    fn json(self) -> Value {
+    pub fn json(self) -> Value {
         serde_json::from_str(&self.well()).unwrap()
     }
 
     /// Fails unless it was refused with this status, a message that holds all of `words`, and no result.
     #[track_caller]
-    fn refused(&self, code: i32, words: &[&str]) {
+    pub fn refused(&self, code: i32, words: &[&str]) {
         assert_eq!((self.code, self.out.as_str()), (Some(code), ""), "{self:?}");
         assert!(self.err.starts_with("error: "), "{self:?}");
         // Wrong usage is explained by clap, in several lines.
@@ -47,15 +57,11 @@ impl Ran {
 
 /// Runs a command to its end, with the database at `url`.
 fn run_at(url: &str, arguments: &[&str]) -> Ran {
-    let output = centile().args(arguments).env("DATABASE_URL", url).stdin(Stdio::null()).output().unwrap();
-    Ran {
-        code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
+    Ran::of(centile().args(arguments).env("DATABASE_URL", url))
 }
 
-fn run(db: &TestDb, arguments: &[&str]) -> Ran {
+/// Runs a command to its end, with the database of a test.
+pub fn run(db: &TestDb, arguments: &[&str]) -> Ran {
     run_at(db.url(), arguments)
 }
 
