@@ -14,6 +14,9 @@ pub mod season;
 pub mod top;
 pub mod user;
 
+pub mod outbox;
+pub mod webhook;
+
 mod acknowledged;
 mod counts;
 pub mod service;

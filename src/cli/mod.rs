@@ -17,12 +17,14 @@ mod import;
 mod key;
 mod log;
 mod migrate;
+mod outbox;
 mod output;
 mod score;
 mod season;
 mod serve;
 mod stop;
 mod user;
+mod webhook;
 
 /// Leaderboards with exact ranks among millions, with PostgreSQL as the only truth.
 #[derive(Debug, Parser)]
@@ -71,6 +73,12 @@ enum Command {
     /// Undo scores
     #[command(subcommand)]
     Score(score::Command),
+    /// Say where the events of a board are sent: one for each period that was closed, for rewards
+    #[command(subcommand)]
+    Webhook(webhook::Command),
+    /// Show events, send them, and send them again
+    #[command(subcommand)]
+    Outbox(outbox::Command),
 }
 
 /// Runs the command that this process was started with; a failure is one line on standard error.
@@ -106,6 +114,8 @@ async fn run(cli: Cli) -> Result<()> {
         Command::User(command) => user::run(config, command).await,
         Command::Score(command) => score::run(config, command).await,
         Command::Season(command) => season::run(config, command).await,
+        Command::Webhook(command) => webhook::run(config, command).await,
+        Command::Outbox(command) => outbox::run(config, command).await,
     }
 }
 

@@ -5,6 +5,7 @@ pub mod migrate;
 pub(crate) mod board;
 mod error;
 pub(crate) mod key;
+pub(crate) mod outbox;
 pub(crate) mod period;
 pub(crate) mod rank;
 pub(crate) mod score;

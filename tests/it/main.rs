@@ -15,6 +15,7 @@ mod http_errors;
 mod http_openapi;
 mod http_property;
 mod local_servers;
+mod outbox;
 mod real_data;
 mod sql_boundary;
 mod sql_contract;
