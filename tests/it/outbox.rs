@@ -2,12 +2,19 @@
 
 mod receiver;
 
-use std::{fs, process::Stdio, thread};
+use std::{
+    fs,
+    process::Stdio,
+    sync::{Arc, Barrier},
+    thread,
+    time::Duration,
+};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sqlx::{AssertSqlSafe, PgPool, error::DatabaseError, query_as, query_scalar, raw_sql};
+use tokio::time::timeout;
 
 use self::receiver::{Answer, Receiver, Request};
 use crate::{
@@ -262,7 +269,9 @@ async fn the_pauses_double_from_ten_seconds_to_an_hour() {
 
 #[tokio::test]
 async fn two_that_deliver_at_once_share_the_work() {
-    let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
+    // Each sends one event of each board at a time: eight requests come together only from two.
+    let barrier = Arc::new(Barrier::new(8));
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&vec![Answer::Together(barrier); 8]));
     let pool = db.pool().await;
     let mut events = Vec::new();
     for slug in ["a", "b", "c", "d"] {
@@ -297,7 +306,8 @@ async fn what_one_has_taken_nobody_else_takes() {
     let taken: Vec<(String, i64)> = query_as(claim).bind(2).fetch_all(&mut *first).await.unwrap();
     assert_eq!(taken.len(), 2);
     // Not waited for, although the first has not ended: the next of each board.
-    let others: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
+    let others = query_as(claim).bind(16).fetch_all(&pool);
+    let others: Vec<(String, i64)> = timeout(Duration::from_secs(20), others).await.expect("nobody waits").unwrap();
     assert_eq!(others.iter().map(|(board, _)| board.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(others.iter().all(|event| !taken.contains(event)), "{taken:?} {others:?}");
     first.rollback().await.unwrap();

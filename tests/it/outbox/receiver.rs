@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     io::{BufRead as _, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
-    sync::{Arc, Mutex, mpsc},
+    sync::{Arc, Barrier, Mutex, mpsc},
     thread,
     time::Duration,
 };
@@ -19,10 +19,12 @@ use rustls::{
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What a request is answered with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub enum Answer {
     /// This status.
     Status(u16),
+    /// 200, once so many requests have come as the barrier waits for.
+    Together(Arc<Barrier>),
     /// Nothing: the connection is closed.
     Close,
     /// Nothing: the connection is left open.
@@ -72,7 +74,7 @@ impl Receiver {
     fn serve(scheme: &str, script: &[Answer], wrap: impl Fn(TcpStream) -> Box<dyn Stream> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("{scheme}://{}/hook", listener.local_addr().unwrap());
-        let answers = Arc::new(Mutex::new(script.iter().copied().collect::<VecDeque<_>>()));
+        let answers = Arc::new(Mutex::new(script.iter().cloned().collect::<VecDeque<_>>()));
         let (sender, requests) = mpsc::channel();
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
@@ -130,11 +132,17 @@ fn answer(
     match next {
         Answer::Close => Ok(()),
         Answer::Hang => stream.read_to_end(&mut Vec::new()).map(|_| ()),
-        Answer::Status(status) => {
-            let location = if status / 100 == 3 { "Location: http://127.0.0.1:1/elsewhere\r\n" } else { "" };
-            let head = format!("HTTP/1.1 {status} Whatever\r\n{location}Content-Length: 2\r\n\r\n{{}}");
-            stream.get_mut().write_all(head.as_bytes())?;
-            stream.get_mut().flush()
+        Answer::Together(barrier) => {
+            barrier.wait();
+            respond(stream.get_mut(), 200)
         }
+        Answer::Status(status) => respond(stream.get_mut(), status),
     }
+}
+
+fn respond(stream: &mut dyn Stream, status: u16) -> std::io::Result<()> {
+    let location = if status / 100 == 3 { "Location: http://127.0.0.1:1/elsewhere\r\n" } else { "" };
+    let head = format!("HTTP/1.1 {status} Whatever\r\n{location}Content-Length: 2\r\n\r\n{{}}");
+    stream.write_all(head.as_bytes())?;
+    stream.flush()
 }
