@@ -114,7 +114,8 @@ CREATE TABLE centile_store.outbox (
     CONSTRAINT outbox_kind_known CHECK (kind IN ('period_closed'))
 );
 COMMENT ON TABLE centile_store.outbox IS 'Events for the outside, written with what they tell of, delivered to the board''s webhook at least once.';
-CREATE INDEX outbox_waiting_idx ON centile_store.outbox (next_attempt_at, id) WHERE delivered_at IS NULL;
+-- By board: events of a board without a webhook stay undelivered for good, and are in nobody's way.
+CREATE INDEX outbox_waiting_idx ON centile_store.outbox (board_id, next_attempt_at, id) WHERE delivered_at IS NULL;
 
 CREATE TABLE centile_store.audit_log (
     id          bigint      GENERATED ALWAYS AS IDENTITY,

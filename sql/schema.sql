@@ -135,7 +135,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[]) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -145,11 +145,13 @@ BEGIN
     PERFORM centile.ensure_ledger_months();
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
-        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds)
+        (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
+         frozen_top_size, kept_archives)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
-            ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s))
+            ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
+            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -157,7 +159,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[]) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) RETURNS bigint
     LANGUAGE plpgsql
@@ -590,6 +592,22 @@ CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period tex
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
 
+CREATE FUNCTION centile.remove_webhook(p_board text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_board);
+BEGIN
+    DELETE FROM centile_store.webhooks WHERE board_id = v_board.id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no webhook of board %', quote_literal(p_board)
+            USING ERRCODE = 'CB404', DETAIL = 'webhook', HINT = 'SELECT centile.set_webhook(…) makes one.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.remove_webhook(p_board text) IS 'Has the events of a board sent nowhere any more. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
+
 CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -611,6 +629,28 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) IS 'Gives users new names and returns how many changed. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';
+
+CREATE FUNCTION centile.resend(p_event_id bigint) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards;
+BEGIN
+    SELECT b.* INTO v_board
+    FROM centile_store.outbox o JOIN centile_store.boards b ON b.id = o.board_id WHERE o.id = p_event_id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no event %', quote_literal(p_event_id)
+            USING ERRCODE = 'CB404', DETAIL = 'event', HINT = 'SELECT event_id FROM centile.outbox lists them.';
+    ELSIF NOT EXISTS (SELECT FROM centile_store.webhooks WHERE board_id = v_board.id) THEN
+        RAISE EXCEPTION 'board % has no webhook to send it to', v_board.slug
+            USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) makes one.';
+    END IF;
+    UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_event_id;
+    RETURN v_board.slug;
+END
+$$;
+
+COMMENT ON FUNCTION centile.resend(p_event_id bigint) IS 'Has an event of the outbox sent again, and returns its board. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
 CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL::text) RETURNS bigint
     LANGUAGE plpgsql
@@ -674,6 +714,26 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) IS 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
+
+CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board  centile_store.boards := centile_store.board_named(p_board);
+    v_is_new boolean;
+BEGIN
+    INSERT INTO centile_store.webhooks AS w (board_id, url, secret) VALUES (v_board.id, p_url, p_secret)
+    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret
+    -- Only a row that was updated bears the mark of the transaction that locked it.
+    RETURNING w.xmax = 0 INTO v_is_new;
+    IF v_is_new THEN
+        UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
+        WHERE board_id = v_board.id AND delivered_at IS NULL;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer DEFAULT 400) RETURNS integer
     LANGUAGE plpgsql
@@ -781,7 +841,7 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -799,6 +859,8 @@ BEGIN
     v_new.time_zone := coalesce(p_time_zone, v_board.time_zone);
     v_new.points_min := coalesce(p_points_min, v_board.points_min);
     v_new.points_max := coalesce(p_points_max, v_board.points_max);
+    v_new.frozen_top_size := coalesce(p_frozen_top_size, v_board.frozen_top_size);
+    v_new.kept_archives := jsonb_strip_nulls(v_board.kept_archives || coalesce(p_kept_archives, '{}'));
     IF v_new.time_zone <> v_board.time_zone THEN
         PERFORM centile_store.check_time_zone(v_new.time_zone);
     END IF;
@@ -811,7 +873,8 @@ BEGIN
     END IF;
     UPDATE centile_store.boards
     SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, lanes = v_new.lanes,
-        time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max
+        time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max,
+        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives
     WHERE id = v_board.id;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -822,7 +885,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql
@@ -2499,6 +2562,30 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
+
+CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_due_by timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, body text, attempt integer)
+    LANGUAGE sql
+    AS $$
+    WITH due AS MATERIALIZED (
+        SELECT o.id, w.board_id, w.url, w.secret
+        FROM (SELECT * FROM centile_store.webhooks ORDER BY random()) w
+        CROSS JOIN LATERAL (
+            SELECT o.id FROM centile_store.outbox o
+            WHERE o.board_id = w.board_id AND o.delivered_at IS NULL
+              AND o.next_attempt_at <= least(p_due_by, statement_timestamp())
+            ORDER BY o.next_attempt_at, o.id LIMIT 1
+            FOR UPDATE SKIP LOCKED) o
+        LIMIT p_limit
+    )
+    UPDATE centile_store.outbox AS o
+    SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
+    FROM due
+    JOIN centile_store.boards b ON b.id = due.board_id
+    WHERE o.id = due.id
+    RETURNING o.id, b.slug, due.url, due.secret, o.payload::text, o.attempts
+$$;
+
+COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_due_by timestamp with time zone) IS 'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -4594,6 +4681,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction. Example: SELECT centile_store.lock_structure(1, true);';
 
+CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
+    LANGUAGE sql
+    AS $$
+    UPDATE centile_store.outbox
+    SET delivered_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN clock_timestamp() END,
+        next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN next_attempt_at
+                               ELSE clock_timestamp() + centile_store.retry_delay(attempts, random()) END,
+        last_status = p_status, last_error = left(p_error, 500)
+    WHERE id = p_event_id AND delivered_at IS NULL
+$$;
+
+COMMENT ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) IS 'Notes what came of an attempt to deliver an event: the status that was answered, or why there was none. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
+
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -5230,6 +5330,14 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
 
+CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    AS $$
+    SELECT least(10 * 2 ^ least(greatest(p_attempts, 1) - 1, 20), 2880) * (1 + 0.25 * p_random) * interval '1 second'
+$$;
+
+COMMENT ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) IS 'The time from a failed attempt to the next one. Example: SELECT n, centile_store.retry_delay(n, 0) AS at_least, centile_store.retry_delay(n, 1) AS at_most FROM generate_series(1, 10) AS n;';
+
 CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -5370,10 +5478,12 @@ CREATE VIEW centile.boards AS
     boards.points_min,
     boards.points_max,
     boards.layout_bounds,
+    boards.frozen_top_size,
+    boards.kept_archives,
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
@@ -5439,6 +5549,56 @@ CREATE VIEW centile.buckets AS
   WHERE (p.ranking_id IS NOT NULL);
 
 COMMENT ON VIEW centile.buckets IS 'Players and stripes in each of the 100 buckets of every open ranking. Example: SELECT bucket, players, stripes FROM centile.buckets WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
+
+CREATE TABLE centile_store.outbox (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    kind text NOT NULL,
+    payload jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    delivered_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_status integer,
+    last_error text,
+    CONSTRAINT outbox_kind_known CHECK ((kind = 'period_closed'::text))
+);
+
+COMMENT ON TABLE centile_store.outbox IS 'Events for the outside, written with what they tell of, delivered to the board''s webhook at least once.';
+
+CREATE TABLE centile_store.webhooks (
+    board_id integer NOT NULL,
+    url text NOT NULL,
+    secret bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT webhooks_secret_length CHECK (((octet_length(secret) >= 16) AND (octet_length(secret) <= 64))),
+    CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
+);
+
+COMMENT ON TABLE centile_store.webhooks IS 'Where the events of a board are sent, and what they are signed with.';
+
+CREATE VIEW centile.outbox AS
+ SELECT o.id AS event_id,
+    b.slug AS board,
+    ((p.kind || ':'::text) || p.label) AS period,
+    o.kind,
+    o.payload,
+    o.created_at,
+    o.delivered_at,
+    o.attempts,
+        CASE
+            WHEN ((o.delivered_at IS NULL) AND (w.board_id IS NOT NULL) AND isfinite(o.next_attempt_at)) THEN o.next_attempt_at
+            ELSE NULL::timestamp with time zone
+        END AS next_attempt_at,
+    o.last_status,
+    o.last_error
+   FROM (((centile_store.outbox o
+     JOIN centile_store.boards b ON ((b.id = o.board_id)))
+     JOIN centile_store.periods p ON ((p.id = o.period_id)))
+     LEFT JOIN centile_store.webhooks w ON ((w.board_id = o.board_id)));
+
+COMMENT ON VIEW centile.outbox IS 'Events for the outside, one for each period that was closed, and what became of their delivery; one with next_attempt_at waits to be sent. Example: SELECT event_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY event_id;';
 
 CREATE TABLE centile_store.rankings (
     id bigint NOT NULL,
@@ -5575,6 +5735,15 @@ CREATE VIEW centile.users AS
 
 COMMENT ON VIEW centile.users IS 'Users by the caller''s own ids. Example: SELECT user_id, user_name, banned_at FROM centile.users ORDER BY user_id LIMIT 3;';
 
+CREATE VIEW centile.webhooks AS
+ SELECT b.slug AS board,
+    w.url,
+    w.created_at
+   FROM (centile_store.webhooks w
+     JOIN centile_store.boards b ON ((b.id = w.board_id)));
+
+COMMENT ON VIEW centile.webhooks IS 'The address that the events of a board are sent to. Example: SELECT board, url FROM centile.webhooks ORDER BY board;';
+
 CREATE TABLE centile_store.applied_sql (
     one_row boolean DEFAULT true NOT NULL,
     hash text NOT NULL,
@@ -5686,23 +5855,6 @@ WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_fact
 
 COMMENT ON TABLE centile_store.leaderboard_bucket_00 IS 'Bucket 0 of 99: one of the 100 score ranges.';
 
-CREATE TABLE centile_store.outbox (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    period_id bigint NOT NULL,
-    kind text NOT NULL,
-    payload jsonb NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    delivered_at timestamp with time zone,
-    attempts integer DEFAULT 0 NOT NULL,
-    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    last_status integer,
-    last_error text,
-    CONSTRAINT outbox_kind_known CHECK ((kind = 'period_closed'::text))
-);
-
-COMMENT ON TABLE centile_store.outbox IS 'Events for the outside, written with what they tell of, delivered to the board''s webhook at least once.';
-
 ALTER TABLE centile_store.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.outbox_id_seq
     START WITH 1
@@ -5785,17 +5937,6 @@ ALTER TABLE centile_store.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE centile_store.webhooks (
-    board_id integer NOT NULL,
-    url text NOT NULL,
-    secret bytea NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT webhooks_secret_length CHECK (((octet_length(secret) >= 16) AND (octet_length(secret) <= 64))),
-    CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
-);
-
-COMMENT ON TABLE centile_store.webhooks IS 'Where the events of a board are sent, and what they are signed with.';
 
 ALTER TABLE ONLY centile_store.leaderboard_bucket ATTACH PARTITION centile_store.leaderboard_bucket_00 FOR VALUES IN ('0');
 
@@ -5885,7 +6026,7 @@ ALTER TABLE ONLY centile_store.webhooks
 
 CREATE INDEX imports_unended_idx ON centile_store.imports USING btree (board_id) WHERE ((ended_at IS NULL) AND (abandoned_at IS NULL));
 
-CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (next_attempt_at, id) WHERE (delivered_at IS NULL);
+CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
 CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHERE (state = 'open'::text);
 
@@ -5987,6 +6128,12 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripes TO centile_serv
 
 GRANT SELECT ON TABLE centile.buckets TO centile_reader;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;
+
+GRANT SELECT ON TABLE centile.outbox TO centile_reader;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
 
 GRANT SELECT ON TABLE centile.periods TO centile_reader;
@@ -6002,6 +6149,8 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard TO centile_
 GRANT SELECT ON TABLE centile.standings TO centile_reader;
 
 GRANT SELECT ON TABLE centile.users TO centile_reader;
+
+GRANT SELECT ON TABLE centile.webhooks TO centile_reader;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.applied_sql TO centile_service;
 
@@ -6019,8 +6168,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO c
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.schema_history TO centile_service;
@@ -6028,5 +6175,3 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.schema_history TO centi
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripe_counts TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;

@@ -1,6 +1,7 @@
 //! Boards: one thing that is ranked, with its rules.
 
 use std::{
+    collections::BTreeMap,
     fmt,
     str::FromStr,
     sync::Arc,
@@ -120,6 +121,44 @@ pub enum PeriodKind {
     Season,
 }
 
+/// The kinds of period that end, and so leave an archive when they are closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ArchivedKind {
+    /// Days.
+    Day,
+    /// Weeks.
+    Week,
+    /// Months.
+    Month,
+    /// Seasons.
+    Season,
+}
+
+impl ArchivedKind {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Season => "season",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// How many closed periods of a kind keep their archive, newest first; of a kind that is absent, all do.
+pub type KeptArchives = BTreeMap<ArchivedKind, i32>;
+/// Changes to [`KeptArchives`]: the new number of a kind, or `None` to keep all again; kinds that are absent stay.
+pub type KeptArchivesChange = BTreeMap<ArchivedKind, Option<i32>>;
+
 /// A board's name in URLs: 1 to 40 characters, lower-case letters, digits, `-` and `_`, beginning with a letter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
@@ -167,6 +206,12 @@ pub enum FirstLayout {
 
 /// Largest points either way when a board sets no bounds: what every JSON reader keeps exactly (RFC 8259, section 6).
 pub const DEFAULT_POINTS_BOUND: i64 = 9_007_199_254_740_991;
+/// Players in the frozen top of a closed period when a board does not say how many.
+pub const DEFAULT_FROZEN_TOP_SIZE: i32 = 100;
+/// Most players in a frozen top.
+pub const FROZEN_TOP_MAX: i32 = 1_000;
+/// Most archives of a kind that a board can say it keeps; to keep more is to keep all.
+pub const KEPT_ARCHIVES_MAX: i32 = 1_000_000;
 /// The kinds of period that a board keeps when it does not say which.
 pub const DEFAULT_PERIODS: [PeriodKind; 4] =
     [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
@@ -196,6 +241,10 @@ pub struct NewBoard {
     pub points_max: i64,
     /// First layout of new rankings; one stripe when absent.
     pub first_layout: Option<FirstLayout>,
+    /// Players in the top that is kept for good of each closed period, 1 to [`FROZEN_TOP_MAX`].
+    pub frozen_top_size: i32,
+    /// How many closed periods keep their archive.
+    pub kept_archives: KeptArchives,
 }
 
 /// Changes to a board. What would change the meaning of its scores is refused once events exist.
@@ -217,6 +266,10 @@ pub struct BoardChange {
     pub points_min: Option<i64>,
     /// New most points per event.
     pub points_max: Option<i64>,
+    /// New size of the tops that are kept of periods closed from now on.
+    pub frozen_top_size: Option<i32>,
+    /// Changes to how many closed periods keep their archive.
+    pub kept_archives: KeptArchivesChange,
 }
 
 /// A board as it stands.
@@ -244,6 +297,10 @@ pub struct Board {
     pub points_min: i64,
     /// Most points an event may carry.
     pub points_max: i64,
+    /// Players in the top that is kept for good of each closed period.
+    pub frozen_top_size: i32,
+    /// How many closed periods keep their archive.
+    pub kept_archives: KeptArchives,
     /// When the board was made.
     pub created_at: DateTime<Utc>,
 }
@@ -276,6 +333,10 @@ impl FirstLayout {
 /// Makes a board. [`Error::Conflict`] when the slug is taken, [`Error::Invalid`] for rules that contradict each other.
 pub async fn create(service: &Service, new: NewBoard) -> Result<Board> {
     check_lanes(new.lanes)?;
+    check_frozen_top_size(Some(new.frozen_top_size))?;
+    for (&kind, &kept) in &new.kept_archives {
+        check_kept(kind, kept)?;
+    }
     if let Some(title) = &new.title {
         check_text("title", title, 128)?;
     }
@@ -322,6 +383,10 @@ pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
 pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange) -> Result<Board> {
     check_lanes(change.lanes)?;
+    check_frozen_top_size(change.frozen_top_size)?;
+    for (&kind, kept) in &change.kept_archives {
+        kept.map_or(Ok(()), |kept| check_kept(kind, kept))?;
+    }
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
@@ -334,6 +399,23 @@ fn check_lanes(lanes: Option<i16>) -> Result<()> {
     match lanes {
         Some(lanes) if !(1..=64).contains(&lanes) => Err(Error::invalid("lanes", "must be 1 to 64")),
         _ => Ok(()),
+    }
+}
+
+fn check_frozen_top_size(size: Option<i32>) -> Result<()> {
+    match size {
+        Some(size) if !(1..=FROZEN_TOP_MAX).contains(&size) => {
+            Err(Error::invalid("frozen_top_size", format!("must be 1 to {FROZEN_TOP_MAX}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_kept(kind: ArchivedKind, kept: i32) -> Result<()> {
+    if (1..=KEPT_ARCHIVES_MAX).contains(&kept) {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
     }
 }
 

@@ -10,10 +10,13 @@ pub mod key;
 pub mod period;
 pub mod rank;
 pub mod score;
+pub mod season;
 pub mod top;
 pub mod user;
 
 pub mod closing;
+pub mod outbox;
+pub mod webhook;
 
 mod acknowledged;
 mod counts;

@@ -8,13 +8,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Result,
     closing::{self, Outcome},
+    outbox,
     service::Service,
 };
 
 /// How often the months of the ledger and the ids that callers gave are looked after.
 const LEDGER_EVERY: Duration = Duration::from_mins(10);
 
-/// Starts the background work of an instance: closes what is over every `close_every`. Ends when `stopping` is cancelled;
+/// Starts the background work of an instance: every `close_every` it closes what is over and delivers what has been told. Ends when `stopping` is cancelled;
 /// a step that is under way then is given up, and done again by whoever comes next.
 pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskTracker, stopping: &CancellationToken) {
     let repeat = |every, job: fn(Arc<Service>) -> futures::future::BoxFuture<'static, ()>| {
@@ -31,6 +32,9 @@ pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskT
     };
     repeat(LEDGER_EVERY, |service| {
         Box::pin(async move { log("the ledger could not be looked after", keep_ledger(&service)).await })
+    });
+    repeat(close_every, |service| {
+        Box::pin(async move { log("events could not be delivered", outbox::deliver_due(&service)).await })
     });
     repeat(close_every, |service| {
         Box::pin(async move {

@@ -1,7 +1,9 @@
--- Changes a board; NULL leaves a rule as it is. What gives the scores their meaning cannot change once there are any.
+-- Changes a board; NULL leaves a rule as it is. What gives the scores their meaning cannot change once there are any. Of the
+-- archives kept, the kinds named are changed: a number is the new limit, a JSON null takes it off.
 CREATE FUNCTION centile.update_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT NULL, p_order text DEFAULT NULL, p_ties text DEFAULT NULL,
-    p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL)
+    p_lanes smallint DEFAULT NULL, p_time_zone text DEFAULT NULL, p_points_min bigint DEFAULT NULL, p_points_max bigint DEFAULT NULL,
+    p_frozen_top_size integer DEFAULT NULL, p_kept_archives jsonb DEFAULT NULL)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -20,6 +22,8 @@ BEGIN
     v_new.time_zone := coalesce(p_time_zone, v_board.time_zone);
     v_new.points_min := coalesce(p_points_min, v_board.points_min);
     v_new.points_max := coalesce(p_points_max, v_board.points_max);
+    v_new.frozen_top_size := coalesce(p_frozen_top_size, v_board.frozen_top_size);
+    v_new.kept_archives := jsonb_strip_nulls(v_board.kept_archives || coalesce(p_kept_archives, '{}'));
     IF v_new.time_zone <> v_board.time_zone THEN
         PERFORM centile_store.check_time_zone(v_new.time_zone);
     END IF;
@@ -32,7 +36,8 @@ BEGIN
     END IF;
     UPDATE centile_store.boards
     SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, lanes = v_new.lanes,
-        time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max
+        time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max,
+        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives
     WHERE id = v_board.id;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -43,5 +48,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint) IS
-'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'');';
+COMMENT ON FUNCTION centile.update_board(text, text, text, text, text, smallint, text, bigint, bigint, integer, jsonb) IS
+'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';

@@ -1,7 +1,9 @@
 //! `centile board`: boards and their rules.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 
 use super::{
@@ -11,8 +13,9 @@ use super::{
 use crate::{
     Error, Result,
     board::{
-        self, Board, BoardSlug, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND, FirstLayout, Mode, NewBoard, Order, PeriodKind,
-        Ties,
+        self, ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
+        DEFAULT_POINTS_BOUND, FROZEN_TOP_MAX, FirstLayout, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard, Order,
+        PeriodKind, Ties,
     },
     config::{Config, value},
 };
@@ -22,6 +25,8 @@ use crate::{
 pub(super) enum Command {
     /// Make a board
     Create(Create),
+    /// Change a board: its title, the points it takes, what is kept of its closed periods
+    Change(Change),
     /// List all boards
     List {
         /// Print JSON
@@ -78,9 +83,63 @@ pub(super) struct Create {
     /// Score up to which a new ranking begins with 100 ranges of equal width
     #[arg(long, value_name = "SCORE", conflicts_with = "layout_bounds", allow_negative_numbers = true)]
     expected_points: Option<i64>,
+    /// Players in the top that is kept for good of each closed period, 1 to 1000
+    #[arg(long = "frozen-top", value_name = "N", default_value_t = DEFAULT_FROZEN_TOP_SIZE)]
+    #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
+    frozen_top_size: i32,
+    /// How many closed periods of a kind keep their archive, such as week=52; again for each kind, all unless given
+    #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
+    kept_archives: Vec<(ArchivedKind, Option<i32>)>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// What is to change.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("changes").required(true).multiple(true)
+    .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives"])))]
+pub(super) struct Change {
+    /// The board's name in URLs
+    #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    slug: BoardSlug,
+    /// New title for people
+    #[arg(long)]
+    title: Option<String>,
+    /// New least points an event may carry
+    #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
+    points_min: Option<i64>,
+    /// New most points an event may carry
+    #[arg(long, value_name = "POINTS", allow_negative_numbers = true)]
+    points_max: Option<i64>,
+    /// Players in the top that is kept for good of each period closed from now on, 1 to 1000
+    #[arg(long = "frozen-top", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(i32).range(1..=i64::from(FROZEN_TOP_MAX)))]
+    frozen_top_size: Option<i32>,
+    /// How many closed periods of a kind keep their archive, such as week=52, or week=all; again for each kind
+    #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
+    kept_archives: Vec<(ArchivedKind, Option<i32>)>,
+    /// Print the board as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Reads how many archives of a kind are kept; `all` is no number.
+fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
+    let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as week=52, or week=all")?;
+    let kind = ArchivedKind::from_name(kind).ok_or_else(|| format!("{kind:?} is not day, week, month or season"))?;
+    if number == "all" {
+        return Ok((kind, None));
+    }
+    let number = number.parse().ok().filter(|number| (1..=KEPT_ARCHIVES_MAX).contains(number));
+    Ok((kind, Some(number.ok_or(format!("give all, or a number from 1 to {KEPT_ARCHIVES_MAX}"))?)))
+}
+
+/// Refuses a kind that is given twice: one of the two would be lost.
+fn once_each<V>(kept: Vec<(ArchivedKind, V)>) -> Result<BTreeMap<ArchivedKind, V>> {
+    let given = kept.len();
+    let kept: BTreeMap<_, _> = kept.into_iter().collect();
+    if kept.len() == given { Ok(kept) } else { Err(Error::invalid("kept_archives", "names a kind twice")) }
 }
 
 /// Does what `command` says.
@@ -94,6 +153,19 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             } else {
                 output::print(format!("board {} made", board.slug))
             }
+        }
+        Command::Change(change) => {
+            let (slug, json) = (change.slug, change.json);
+            let change = BoardChange {
+                title: change.title,
+                points_min: change.points_min,
+                points_max: change.points_max,
+                frozen_top_size: change.frozen_top_size,
+                kept_archives: once_each(change.kept_archives)?,
+                ..BoardChange::default()
+            };
+            let board = with_service(config, async |service| board::update(service, &slug, change).await).await?;
+            if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
         Command::List { json } => {
             let boards = with_service(config, async |service| board::list(service).await).await?;
@@ -128,6 +200,12 @@ async fn make(service: &crate::service::Service, create: Create) -> Result<Board
         points_min: create.points_min,
         points_max: create.points_max,
         first_layout: create.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
+        frozen_top_size: create.frozen_top_size,
+        // All is what a new board keeps anyway.
+        kept_archives: once_each(create.kept_archives)?
+            .into_iter()
+            .filter_map(|(kind, kept)| Some((kind, kept?)))
+            .collect(),
     };
     board::create(service, new).await.map_err(|error| match error {
         Error::Invalid { field, message } if field.starts_with("first_layout") => Error::invalid(layout_flag, message),
@@ -148,6 +226,8 @@ struct Line<'a> {
     time_zone: &'a str,
     points_min: i64,
     points_max: i64,
+    frozen_top_size: i32,
+    kept_archives: &'a KeptArchives,
     created_at: DateTime<Utc>,
 }
 
@@ -164,6 +244,8 @@ impl<'a> From<&'a Board> for Line<'a> {
             time_zone: &board.time_zone,
             points_min: board.points_min,
             points_max: board.points_max,
+            frozen_top_size: board.frozen_top_size,
+            kept_archives: &board.kept_archives,
             created_at: board.created_at,
         }
     }
@@ -186,6 +268,19 @@ fn row(board: &Board) -> [String; 8] {
     ]
 }
 
+/// How many archives are kept.
+fn archives(board: &Board) -> String {
+    let limits: Vec<String> = board
+        .kept_archives
+        .iter()
+        .map(|(kind, kept)| format!("the last {} of kind {}", thousands(kept), kind.name()))
+        .collect();
+    match limits.as_slice() {
+        [] => "all are kept".to_owned(),
+        limits => format!("{}, all others", list(limits, "")),
+    }
+}
+
 fn description(board: &Board) -> String {
     fields(&[
         ("slug", board.slug.to_string()),
@@ -197,6 +292,8 @@ fn description(board: &Board) -> String {
         ("lanes", board.lanes.to_string()),
         ("time zone", board.time_zone.clone()),
         ("points", format!("{} to {}", thousands(board.points_min), thousands(board.points_max))),
+        ("frozen top", thousands(board.frozen_top_size)),
+        ("archives", archives(board)),
         ("made", output::time(Some(board.created_at))),
     ])
 }

@@ -4,7 +4,7 @@ use super::{
     output::{self, thousands},
     with_service,
 };
-use crate::{Result, closing, config::Config, upkeep};
+use crate::{Result, closing, config::Config, outbox, upkeep};
 
 /// Does what there is to do, and prints it.
 pub(super) async fn run(config: &Config) -> Result<()> {
@@ -21,7 +21,13 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             }
         }
         let removed = closing::remove_released(service).await?;
-        output::print(format!("rankings    {} rows of closed periods removed", thousands(removed)))
+        output::print(format!("rankings    {} rows of closed periods removed", thousands(removed)))?;
+        let told = outbox::deliver_due(service).await?;
+        output::print(format!(
+            "outbox      {} events delivered, {} failed and tried again later",
+            thousands(told.delivered),
+            thousands(told.failed)
+        ))
     })
     .await
 }

@@ -20,11 +20,14 @@ mod key;
 mod log;
 mod maintain;
 mod migrate;
+mod outbox;
 mod output;
 mod score;
+mod season;
 mod serve;
 mod stop;
 mod user;
+mod webhook;
 
 /// Leaderboards with exact ranks among millions, with PostgreSQL as the only truth.
 #[derive(Debug, Parser)]
@@ -51,6 +54,9 @@ enum Command {
     /// Make and show boards
     #[command(subcommand)]
     Board(board::Command),
+    /// Make and list seasons: periods with a name and bounds of their own
+    #[command(subcommand)]
+    Season(season::Command),
     /// Make, show and revoke API keys
     #[command(subcommand)]
     Key(key::Command),
@@ -80,10 +86,16 @@ enum Command {
     Close(close::Close),
     /// Bring the archive of a closed period up to the ledger, after a correction, a void or a ban
     Refresh(close::Refresh),
-    /// Look after everything but closing, once: ledger months, expired ids, archives beyond retention, old rankings
+    /// Look after everything but closing, once: ledger months, expired ids, archives beyond retention, old rankings, outbox
     ///
     /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
     Maintain,
+    /// Say where the events of a board are sent: one for each period that was closed, for rewards
+    #[command(subcommand)]
+    Webhook(webhook::Command),
+    /// Show events, send them, and send them again
+    #[command(subcommand)]
+    Outbox(outbox::Command),
 }
 
 /// Runs the command that this process was started with; a failure is one line on standard error.
@@ -122,6 +134,9 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Close(close) => close::close(config, close).await,
         Command::Refresh(refresh) => close::refresh(config, refresh).await,
         Command::Maintain => maintain::run(config).await,
+        Command::Season(command) => season::run(config, command).await,
+        Command::Webhook(command) => webhook::run(config, command).await,
+        Command::Outbox(command) => outbox::run(config, command).await,
     }
 }
 

@@ -14,7 +14,9 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Error, Result,
-    board::{self, BoardSlug, FirstLayout, Mode, NewBoard, Order, PeriodKind, Ties},
+    board::{
+        self, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, KeptArchives, Mode, NewBoard, Order, PeriodKind, Ties,
+    },
     config::Instance,
     http,
     key::{self, Role},
@@ -104,6 +106,8 @@ fn main_board() -> Result<NewBoard> {
         time_zone: "UTC".to_owned(),
         points_min: 0,
         points_max: 1_000_000,
+        frozen_top_size: DEFAULT_FROZEN_TOP_SIZE,
+        kept_archives: KeptArchives::new(),
         first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
     })
 }

@@ -1,5 +1,7 @@
 //! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
 
+use std::collections::BTreeMap;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
@@ -20,8 +22,8 @@ use super::{
 use crate::{
     Error, Result,
     board::{
-        self, Board, BoardChange, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND, FirstLayout, Mode, NewBoard, Order,
-        PeriodKind, Ties,
+        self, ArchivedKind, Board, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
+        FirstLayout, KeptArchives, KeptArchivesChange, Mode, NewBoard, Order, PeriodKind, Ties,
     },
     user::check_text,
 };
@@ -59,6 +61,14 @@ pub(super) struct CreateBoard {
     points_max: Option<Integer>,
     /// Where the first score ranges of a ranking lie, while it has no players to tell.
     first_layout: Option<FirstLayout>,
+    /// Players in the top that is kept for good of each closed period; 100 when absent.
+    #[schema(minimum = 1, maximum = 1_000, default = 100)]
+    frozen_top_size: Option<i32>,
+    /// How many closed periods of a kind keep their archive, the newest, from 1 to 1,000,000; of a kind that is absent or
+    /// null, all.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<ArchivedKind, Option<i32>>, example = json!({"day": 30, "week": 52}))]
+    kept_archives: BTreeMap<String, Option<i32>>,
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
@@ -78,6 +88,12 @@ impl TryFrom<CreateBoard> for NewBoard {
             points_min: request.points_min.map_or(-DEFAULT_POINTS_BOUND, |Integer(points)| points),
             points_max: request.points_max.map_or(DEFAULT_POINTS_BOUND, |Integer(points)| points),
             first_layout: request.first_layout,
+            frozen_top_size: request.frozen_top_size.unwrap_or(DEFAULT_FROZEN_TOP_SIZE),
+            // All is what a new board keeps anyway.
+            kept_archives: kept_archives(request.kept_archives)?
+                .into_iter()
+                .filter_map(|(kind, kept)| Some((kind, kept?)))
+                .collect(),
         })
     }
 }
@@ -110,6 +126,18 @@ enum KeptPeriod {
     Month,
 }
 
+/// How many archives of which kinds are kept. The kinds are text until here because a refusal names the member at fault,
+/// which serde cannot tell of keys that are anything else.
+fn kept_archives(given: BTreeMap<String, Option<i32>>) -> Result<KeptArchivesChange> {
+    let known = given.into_iter().map(|(name, kept)| match ArchivedKind::from_name(&name) {
+        Some(kind) => Ok((kind, kept)),
+        None => {
+            Err(Error::invalid(format!("kept_archives.{name}"), "there are archives of day, week, month and season"))
+        }
+    });
+    known.collect()
+}
+
 /// Changes to a board; what is absent stays. Mode, order, ties, time zone and lanes cannot change once events exist.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -134,11 +162,22 @@ pub(super) struct UpdateBoard {
     /// New most points an event may carry.
     #[schema(value_type = Option<i64>)]
     points_max: Option<Integer>,
+    /// New size of the top that is kept of each period closed from now on.
+    #[schema(minimum = 1, maximum = 1_000)]
+    frozen_top_size: Option<i32>,
+    /// How many closed periods of a kind keep their archive: a number from 1 to 1,000,000, or null for all again. Kinds that
+    /// are absent stay as they are.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<ArchivedKind, Option<i32>>, example = json!({"day": 30, "week": null}))]
+    kept_archives: BTreeMap<String, Option<i32>>,
 }
 
-impl From<UpdateBoard> for BoardChange {
-    fn from(request: UpdateBoard) -> Self {
-        Self {
+impl TryFrom<UpdateBoard> for BoardChange {
+    type Error = Error;
+
+    fn try_from(request: UpdateBoard) -> Result<Self> {
+        check_time_zone(request.time_zone.as_deref())?;
+        Ok(Self {
             title: request.title,
             mode: request.mode,
             order: request.order,
@@ -147,7 +186,9 @@ impl From<UpdateBoard> for BoardChange {
             lanes: request.lanes,
             points_min: request.points_min.map(|Integer(points)| points),
             points_max: request.points_max.map(|Integer(points)| points),
-        }
+            frozen_top_size: request.frozen_top_size,
+            kept_archives: kept_archives(request.kept_archives)?,
+        })
     }
 }
 
@@ -178,6 +219,12 @@ pub(super) struct BoardResponse {
     points_min: i64,
     /// Most points an event may carry.
     points_max: i64,
+    /// Players in the top that is kept for good of each closed period.
+    #[schema(example = 100)]
+    frozen_top_size: i32,
+    /// How many closed periods of a kind keep their archive; of a kind that is absent, all.
+    #[schema(value_type = BTreeMap<ArchivedKind, i32>, example = json!({"day": 30, "week": 52}))]
+    kept_archives: KeptArchives,
     /// When the board was made.
     created_at: DateTime<Utc>,
 }
@@ -195,6 +242,8 @@ impl From<&Board> for BoardResponse {
             time_zone: board.time_zone.clone(),
             points_min: board.points_min,
             points_max: board.points_max,
+            frozen_top_size: board.frozen_top_size,
+            kept_archives: board.kept_archives.clone(),
             created_at: board.created_at,
         }
     }
@@ -266,7 +315,6 @@ pub(super) async fn update(api: Data<Api>, request: HttpRequest, payload: Payloa
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let change: UpdateBoard = body::json(&api.settings, &request, payload).await?;
-    check_time_zone(change.time_zone.as_deref())?;
-    let board = board::update(&api.service, &path.board, change.into()).await?;
+    let board = board::update(&api.service, &path.board, change.try_into()?).await?;
     Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
 }

@@ -28,6 +28,7 @@ mod history;
 mod list;
 mod newcomer;
 mod period;
+mod season;
 mod standing;
 mod submit;
 mod top;
@@ -79,6 +80,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
         Endpoint::new("/v1/boards/{board}/distribution").get(distribution::show),
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
+        Endpoint::new("/v1/boards/{board}/seasons").on(Method::POST, season::create),
         Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transaction::void),
         Endpoint::new("/v1/users/{user_id}").get(user::show).on(Method::PUT, user::put),
         Endpoint::new("/v1/users/{user_id}/ban").on(Method::POST, user::ban),

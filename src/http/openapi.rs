@@ -11,7 +11,7 @@ use utoipa::{
 use super::{
     board, classic, distribution, docs, health, history, list, newcomer, period,
     problem::{self, Problem},
-    standing, submit, transaction, user,
+    season, standing, submit, transaction, user,
 };
 
 /// The document of this service.
@@ -42,6 +42,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         board::show,
         board::update,
         period::list,
+        season::create,
         user::put,
         user::show,
         user::ban,

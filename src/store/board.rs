@@ -1,6 +1,8 @@
 //! Boards in the database.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::Store;
 use crate::{
@@ -21,6 +23,8 @@ struct StoredBoard {
     time_zone: String,
     points_min: i64,
     points_max: i64,
+    frozen_top_size: i32,
+    kept_archives: Value,
     created_at: DateTime<Utc>,
 }
 
@@ -35,15 +39,22 @@ impl TryFrom<StoredBoard> for Board {
             order: Order::from_name(&stored.score_order).ok_or_else(|| unknown("order"))?,
             ties: Ties::from_name(&stored.ties).ok_or_else(|| unknown("rule for ties"))?,
             periods: stored.periods.iter().filter_map(|name| PeriodKind::from_name(name)).collect(),
+            kept_archives: serde_json::from_value(stored.kept_archives.clone())
+                .map_err(|_| unknown("rule for archives"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
             time_zone: stored.time_zone,
             points_min: stored.points_min,
             points_max: stored.points_max,
+            frozen_top_size: stored.frozen_top_size,
             created_at: stored.created_at,
         })
     }
+}
+
+fn json(value: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(value).map_err(|error| Error::Internal(format!("cannot be written as JSON: {error}")))
 }
 
 impl Store {
@@ -57,7 +68,7 @@ impl Store {
     pub(crate) async fn create_board(&self, new: &NewBoard, lanes: i16, layout_bounds: &[i64]) -> Result<()> {
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -69,6 +80,8 @@ impl Store {
             new.points_min,
             new.points_max,
             layout_bounds,
+            new.frozen_top_size,
+            json(&new.kept_archives)?,
         )
         .fetch_one(&self.writers)
         .await?;
@@ -78,7 +91,7 @@ impl Store {
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange) -> Result<()> {
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
             slug,
             change.title,
             change.mode.map(Mode::name),
@@ -88,6 +101,8 @@ impl Store {
             change.time_zone,
             change.points_min,
             change.points_max,
+            change.frozen_top_size,
+            json(&change.kept_archives)?,
         )
         .fetch_one(&self.writers)
         .await?;

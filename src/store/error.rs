@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::Error;
 
 /// Which field a violated constraint is about, and what would be right.
-const CONSTRAINTS: [(&str, &str, &str); 12] = [
+const CONSTRAINTS: [(&str, &str, &str); 17] = [
     (
         "boards_slug_form",
         "slug",
@@ -17,6 +17,15 @@ const CONSTRAINTS: [(&str, &str, &str); 12] = [
     ("boards_lanes_range", "lanes", "must be 1 to 64"),
     ("boards_points_range", "points_min", "must not be above points_max, and not the least 64-bit number"),
     ("boards_layout_bounds_count", "first_layout", "at most 99 bounds"),
+    ("boards_frozen_top_size_range", "frozen_top_size", "must be 1 to 1000"),
+    ("boards_kept_archives_kinds", "kept_archives", "must be a JSON object of day, week, month, season"),
+    ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
+    (
+        "periods_season_form",
+        "name",
+        "1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit; not 'previous'",
+    ),
+    ("webhooks_url_form", "url", "must begin with https:// or http://, hold no spaces, and have at most 2048 bytes"),
     ("users_external_id_length", "user_id", "must have 1 to 128 bytes"),
     ("users_name_length", "name", "must have 1 to 128 bytes"),
     ("users_avatar_length", "avatar", "must have at most 1024 bytes"),
@@ -58,6 +67,8 @@ impl From<sqlx::Error> for Error {
                     "board" => "board",
                     "user" => "user",
                     "transaction" => "score transaction",
+                    "webhook" => "webhook of board",
+                    "event" => "event",
                     _ => "period",
                 },
                 name: message.split('\'').nth(1).unwrap_or(message).to_owned(),

@@ -7,9 +7,11 @@ pub(crate) mod board;
 pub(crate) mod closing;
 mod error;
 pub(crate) mod key;
+pub(crate) mod outbox;
 pub(crate) mod period;
 pub(crate) mod rank;
 pub(crate) mod score;
+pub(crate) mod season;
 pub(crate) mod user;
 
 use std::{str::FromStr, time::Duration};

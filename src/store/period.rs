@@ -56,7 +56,7 @@ pub(crate) struct RankingRef {
 /// A period's kind, its first instant, and the first after it; absent for `all_time`.
 pub(crate) type PeriodBounds = (PeriodKind, Option<DateTime<Utc>>, Option<DateTime<Utc>>);
 
-fn state(name: &str) -> Result<PeriodState> {
+pub(super) fn state(name: &str) -> Result<PeriodState> {
     match name {
         "open" => Ok(PeriodState::Open),
         "due" => Ok(PeriodState::Due),

@@ -1,6 +1,7 @@
 //! The integration tests: one binary, real servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
 
+mod board_rules;
 mod cache_redis;
 mod cli_close;
 mod cli_commands;
@@ -17,6 +18,7 @@ mod http_errors;
 mod http_openapi;
 mod http_property;
 mod local_servers;
+mod outbox;
 mod real_data;
 mod sql_boundary;
 mod sql_contract;

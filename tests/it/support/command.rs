@@ -1,6 +1,6 @@
 //! Commands that run to their end.
 
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -15,6 +15,11 @@ pub struct Ran {
 }
 
 impl Ran {
+    /// Runs a command to its end.
+    pub fn of(command: &mut Command) -> Self {
+        command.stdin(Stdio::null()).output().unwrap().into()
+    }
+
     /// What it printed, when all went well.
     #[track_caller]
     pub fn well(self) -> String {

@@ -1,0 +1,15 @@
+-- What came of an attempt. Once delivered, an event stays so: a failure that is noted late, when another attempt has
+-- succeeded, counts for nothing.
+CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
+LANGUAGE sql VOLATILE
+AS $$
+    UPDATE centile_store.outbox
+    SET delivered_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN clock_timestamp() END,
+        next_attempt_at = CASE WHEN p_status BETWEEN 200 AND 299 THEN next_attempt_at
+                               ELSE clock_timestamp() + centile_store.retry_delay(attempts, random()) END,
+        last_status = p_status, last_error = left(p_error, 500)
+    WHERE id = p_event_id AND delivered_at IS NULL
+$$;
+
+COMMENT ON FUNCTION centile_store.note_delivery(bigint, integer, text) IS
+'Notes what came of an attempt to deliver an event: the status that was answered, or why there was none. Example: SELECT centile_store.note_delivery(1, 503, NULL);';

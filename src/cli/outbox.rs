@@ -1,0 +1,194 @@
+//! `centile outbox`: events, and what became of sending them.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    output::{self, fields, table},
+    with_service,
+};
+use crate::{
+    Error, Result,
+    board::BoardSlug,
+    config::{Config, value},
+    outbox::{self, DEFAULT_TIMEOUT, Event, TIMEOUT_MAX, Wanted},
+};
+
+/// What can be done with events.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List events, newest first
+    List(List),
+    /// Show an event, with what is sent
+    Show {
+        #[command(flatten)]
+        which: Which,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Have an event sent again, delivered or not, by the next that delivers; attempts are counted anew
+    Resend(Which),
+    /// Send all that is due now; as often and in as many places as you like
+    ///
+    /// A failed attempt is followed by another after 10 s, twice that after each further one, at most an hour. Fails when an attempt failed.
+    Deliver {
+        /// Seconds that a receiver may take to answer, 1 to 30
+        #[arg(long, env = "CENTILE_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs())]
+        #[arg(value_parser = clap::value_parser!(u64).range(1..=TIMEOUT_MAX.as_secs()))]
+        timeout: u64,
+    },
+}
+
+/// Which events to list.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// Only those of this board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: Option<BoardSlug>,
+    /// Only those that are still to be sent
+    #[arg(long)]
+    waiting: bool,
+    /// Most events
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which event.
+#[derive(Debug, Args)]
+pub(super) struct Which {
+    /// The event's id, as `centile outbox list` shows it
+    #[arg(value_name = "ID", value_parser = clap::value_parser!(i64).range(1..))]
+    event_id: i64,
+}
+
+/// Does what `command` says.
+pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
+    match command {
+        Command::List(List { board, waiting, limit, json }) => {
+            let wanted = Wanted { board, waiting, limit };
+            let events = with_service(config, async |service| outbox::list(service, &wanted).await).await?;
+            if json {
+                return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
+            }
+            if events.is_empty() {
+                output::note(if waiting {
+                    "No event is waiting."
+                } else {
+                    "There are no events: none of the periods was closed."
+                });
+            }
+            let head = ["ID", "BOARD", "PERIOD", "KIND", "MADE", "STATE", "ATTEMPTS", "LAST ANSWER"];
+            output::print(table(head, events.iter().map(row).collect()))
+        }
+        Command::Show { which: Which { event_id }, json } => {
+            let event = with_service(config, async |service| outbox::find(service, event_id).await).await?;
+            if json { output::print_json(&Line::from(&event)) } else { output::print(description(&event)) }
+        }
+        Command::Resend(Which { event_id }) => {
+            with_service(config, async |service| outbox::resend(service, event_id).await).await?;
+            output::print(format!("event {event_id} is due now"))
+        }
+        Command::Deliver { timeout } => {
+            let timeout = Duration::from_secs(timeout);
+            let deliver = async |service: &_| outbox::deliver_due_within(service, timeout).await;
+            let done = with_service(config, deliver).await?;
+            output::print(format!("{} delivered, {} failed", done.delivered, done.failed))?;
+            if done.failed == 0 {
+                return Ok(());
+            }
+            Err(Error::unavailable(
+                "not all was delivered: `centile outbox list --waiting` shows why, and when it is tried again",
+            ))
+        }
+    }
+}
+
+/// An event as JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    id: i64,
+    board: &'a str,
+    period: &'a str,
+    kind: &'a str,
+    payload: &'a Value,
+    created_at: DateTime<Utc>,
+    delivered_at: Option<DateTime<Utc>>,
+    attempts: i32,
+    next_attempt_at: Option<DateTime<Utc>>,
+    last_status: Option<i32>,
+    last_error: Option<&'a str>,
+}
+
+impl<'a> From<&'a Event> for Line<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            id: event.id,
+            board: &event.board,
+            period: &event.period,
+            kind: &event.kind,
+            payload: &event.payload,
+            created_at: event.created_at,
+            delivered_at: event.delivered_at,
+            attempts: event.attempts,
+            next_attempt_at: event.next_attempt_at,
+            last_status: event.last_status,
+            last_error: event.last_error.as_deref(),
+        }
+    }
+}
+
+/// What is to become of an event.
+fn state(event: &Event) -> &'static str {
+    match (event.delivered_at, event.next_attempt_at) {
+        (Some(_), _) => "delivered",
+        (None, Some(_)) => "waiting",
+        // Without a webhook, or from before it.
+        (None, None) => "kept",
+    }
+}
+
+/// What came of the last attempt.
+fn last_answer(event: &Event) -> String {
+    match (event.last_status, &event.last_error) {
+        (Some(status), _) => status.to_string(),
+        (None, Some(error)) => error.clone(),
+        (None, None) => String::new(),
+    }
+}
+
+fn row(event: &Event) -> [String; 8] {
+    [
+        event.id.to_string(),
+        event.board.clone(),
+        event.period.clone(),
+        event.kind.clone(),
+        output::time(Some(event.created_at)),
+        state(event).to_owned(),
+        event.attempts.to_string(),
+        last_answer(event),
+    ]
+}
+
+fn description(event: &Event) -> String {
+    fields(&[
+        ("id", event.id.to_string()),
+        ("board", event.board.clone()),
+        ("period", event.period.clone()),
+        ("kind", event.kind.clone()),
+        ("made", output::time(Some(event.created_at))),
+        ("state", state(event).to_owned()),
+        ("delivered", output::time(event.delivered_at)),
+        ("attempts", event.attempts.to_string()),
+        ("next attempt", output::time(event.next_attempt_at)),
+        ("last answer", last_answer(event)),
+        ("payload", event.payload.to_string()),
+    ])
+}

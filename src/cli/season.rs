@@ -1,0 +1,108 @@
+//! `centile season`: periods with a name and bounds of their own.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{
+    output::{self, table},
+    with_service,
+};
+use crate::{
+    Result, board,
+    board::BoardSlug,
+    config::{Config, value},
+    period::PeriodState,
+    season::{self, Edge, Season},
+};
+
+/// What can be done with seasons.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Make a season, before its first score
+    Create(Create),
+    /// List the seasons of a board
+    List {
+        /// The board
+        #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+        board: BoardSlug,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// A new season.
+#[derive(Debug, Args)]
+pub(super) struct Create {
+    /// Name on its board: 1 to 40 lower-case letters, digits, `-` and `_`, beginning with a letter or a digit
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// When it begins: 2030-03-01T12:00:00Z, or 2030-03-01 for the beginning of that day in the board's time zone
+    #[arg(long = "starts", value_name = "TIME", value_parser = value::<Edge>)]
+    starts_at: Edge,
+    /// When it is over, in the same forms: on that date it is over already
+    #[arg(long = "ends", value_name = "TIME", value_parser = value::<Edge>)]
+    ends_at: Edge,
+    /// Print the season as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Does what `command` says.
+pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
+    match command {
+        Command::Create(create) => {
+            let make = async |service: &_| {
+                let board = board::find(service, &create.board).await?;
+                season::create(service, &board, &create.name, create.starts_at, create.ends_at).await
+            };
+            let season = with_service(config, make).await?;
+            if create.json {
+                return output::print_json(&Line::from(&season));
+            }
+            let (starts_at, ends_at) = (output::time(Some(season.starts_at)), output::time(Some(season.ends_at)));
+            output::print(format!("season {} of board {} made: {starts_at} to {ends_at}", season.name, create.board))
+        }
+        Command::List { board: slug, json } => {
+            let list = async |service: &_| season::list(service, &*board::find(service, &slug).await?).await;
+            let seasons = with_service(config, list).await?;
+            if json {
+                return output::print_json(&seasons.iter().map(Line::from).collect::<Vec<_>>());
+            }
+            if seasons.is_empty() {
+                output::note(format!(
+                    "There are no seasons yet: centile season create NAME --board {slug} --starts … --ends …"
+                ));
+            }
+            output::print(table(["NAME", "STARTS", "ENDS", "STATE"], seasons.iter().map(row).collect()))
+        }
+    }
+}
+
+/// A season as JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    name: &'a str,
+    starts_at: DateTime<Utc>,
+    ends_at: DateTime<Utc>,
+    state: PeriodState,
+}
+
+impl<'a> From<&'a Season> for Line<'a> {
+    fn from(season: &'a Season) -> Self {
+        Self { name: &season.name, starts_at: season.starts_at, ends_at: season.ends_at, state: season.state }
+    }
+}
+
+fn row(season: &Season) -> [String; 4] {
+    [
+        season.name.clone(),
+        output::time(Some(season.starts_at)),
+        output::time(Some(season.ends_at)),
+        season.state.name().to_owned(),
+    ]
+}

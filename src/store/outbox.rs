@@ -1,0 +1,81 @@
+//! Webhooks and the outbox in the database.
+
+use chrono::{DateTime, Utc};
+
+use super::Store;
+use crate::{
+    Result,
+    board::BoardSlug,
+    outbox::{Claimed, Event, Wanted},
+    webhook::{Secret, Webhook},
+};
+
+impl Store {
+    /// Sets where the events of a board go, and what they are signed with.
+    pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &[u8]) -> Result<()> {
+        sqlx::query!("SELECT centile.set_webhook($1, $2, $3)", board, url, secret).fetch_one(&self.writers).await?;
+        Ok(())
+    }
+
+    /// Where the events of a board go.
+    pub(crate) async fn webhook(&self, board: &str) -> Result<Option<Webhook>> {
+        let row = sqlx::query_file_as!(Webhook, "sql/queries/webhook.sql", board).fetch_optional(&self.readers).await?;
+        Ok(row)
+    }
+
+    /// Has the events of a board sent nowhere.
+    pub(crate) async fn remove_webhook(&self, board: &str) -> Result<()> {
+        sqlx::query!("SELECT centile.remove_webhook($1)", board).fetch_one(&self.writers).await?;
+        Ok(())
+    }
+
+    /// Takes up to `limit` events that are due by `due_by`, one a board, for the length of their lease.
+    pub(crate) async fn claim_deliveries(&self, limit: i32, due_by: DateTime<Utc>) -> Result<Vec<Claimed>> {
+        let rows = sqlx::query!(
+            r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", body AS "body!", attempt AS "attempt!"
+               FROM centile_store.claim_deliveries($1, $2)"#,
+            limit,
+            due_by
+        )
+        .fetch_all(&self.writers)
+        .await?;
+        let claimed = rows.into_iter().map(|row| Claimed {
+            event_id: row.event_id,
+            board: row.board,
+            url: row.url,
+            secret: Secret::of(row.secret),
+            body: row.body,
+            attempt: row.attempt,
+        });
+        Ok(claimed.collect())
+    }
+
+    /// Notes what came of an attempt: the status that was answered, or why there was none.
+    pub(crate) async fn note_delivery(&self, event_id: i64, status: Option<i32>, error: Option<&str>) -> Result<()> {
+        sqlx::query!("SELECT centile_store.note_delivery($1, $2, $3)", event_id, status, error)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(())
+    }
+
+    /// Makes an event due now.
+    pub(crate) async fn resend(&self, event_id: i64) -> Result<()> {
+        sqlx::query!("SELECT centile.resend($1)", event_id).fetch_one(&self.writers).await?;
+        Ok(())
+    }
+
+    /// The event of this id, or those wanted, the newest first.
+    pub(crate) async fn events(&self, event_id: Option<i64>, wanted: &Wanted) -> Result<Vec<Event>> {
+        let events = sqlx::query_file_as!(
+            Event,
+            "sql/queries/outbox.sql",
+            event_id,
+            wanted.board.as_ref().map(BoardSlug::as_str),
+            wanted.waiting,
+            i64::from(wanted.limit)
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(events)
+    }
+}

@@ -1,0 +1,30 @@
+//! Seasons in the database.
+
+use super::{Store, period::state};
+use crate::{
+    Result,
+    board::Board,
+    season::{Edge, Season},
+};
+
+impl Store {
+    /// Makes a season.
+    pub(crate) async fn create_season(&self, board: &Board, name: &str, starts_at: Edge, ends_at: Edge) -> Result<()> {
+        let ((start, start_date), (end, end_date)) = (starts_at.parts(), ends_at.parts());
+        sqlx::query_file!("sql/queries/create_season.sql", board.slug.as_str(), name, start, start_date, end, end_date)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(())
+    }
+
+    /// The seasons of a board, or the one of this name, by their beginning.
+    pub(crate) async fn seasons(&self, board: &Board, name: Option<&str>) -> Result<Vec<Season>> {
+        let rows =
+            sqlx::query_file!("sql/queries/seasons.sql", board.slug.as_str(), name).fetch_all(&self.readers).await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Season { name: row.name, starts_at: row.starts_at, ends_at: row.ends_at, state: state(&row.state)? })
+            })
+            .collect()
+    }
+}

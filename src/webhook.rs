@@ -1,0 +1,218 @@
+//! Webhooks: where the events of a board are sent, and how a receiver can tell that they come from here.
+
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use chrono::{DateTime, Utc};
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use hyper::Uri;
+use rand::TryRng as _;
+use sha2::Sha256;
+
+use crate::{Error, Result, board::Board, service::Service};
+
+/// What the text of a secret begins with.
+const SECRET_PREFIX: &str = "whsec_";
+/// Random bytes of a secret that is made here.
+const SECRET_BYTES: usize = 32;
+/// Longest address, in bytes.
+const URL_MAX_BYTES: usize = 2_048;
+
+/// The address of a receiver: `https://` or `http://`, without a user or password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WebhookUrl(String);
+
+impl WebhookUrl {
+    /// The address as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for WebhookUrl {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let refused = |why: &str| Err(Error::invalid("url", why));
+        let parsed = text.parse::<Uri>().ok();
+        let scheme = parsed.as_ref().and_then(Uri::scheme_str);
+        let Some(authority) = parsed.as_ref().and_then(Uri::authority) else {
+            return refused("must be an address such as https://rewards.example.com/centile");
+        };
+        if text.len() > URL_MAX_BYTES {
+            return refused("must have at most 2048 bytes");
+        }
+        // The case of a scheme does not matter to HTTP, but the table takes it in lower case only.
+        if !matches!(scheme, Some("http" | "https")) || !(text.starts_with("http://") || text.starts_with("https://")) {
+            return refused("must begin with https:// or http://");
+        }
+        if authority.as_str().contains('@') {
+            return refused("must hold no user or password: the signature tells who sends");
+        }
+        if authority.host().is_empty() {
+            return refused("must name a host");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for WebhookUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What events are signed with: bytes that only Centile and the receiver know. Never logged; as text, `whsec_` and the bytes
+/// in base64.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(Vec<u8>);
+
+impl Secret {
+    /// A new one, of 32 bytes from the operating system.
+    pub fn random() -> Result<Self> {
+        let mut bytes = vec![0; SECRET_BYTES];
+        rand::rngs::SysRng
+            .try_fill_bytes(&mut bytes)
+            .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
+        Ok(Self(bytes))
+    }
+
+    /// The one with these bytes, as they are stored.
+    pub(crate) fn of(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Its text, for the receiver and nobody else.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(&self.0))
+    }
+}
+
+impl FromStr for Secret {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bytes = text.strip_prefix(SECRET_PREFIX).and_then(|text| BASE64_STANDARD.decode(text).ok());
+        match bytes {
+            Some(bytes) if (16..=64).contains(&bytes.len()) => Ok(Self(bytes)),
+            // The text is not repeated: it may be somebody's secret all the same.
+            _ => Err(Error::invalid("secret", "must be whsec_ and 16 to 64 bytes in base64")),
+        }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The value of `Centile-Signature`: `t=TIME,v1=HEX`, where HEX is the HMAC-SHA256 (RFC 2104) over `TIME.BODY` and TIME is in
+/// seconds since 1970. The time is signed along, so that a receiver can refuse what somebody has kept and sends again.
+pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<String> {
+    // A key of any length will do (RFC 2104, section 2); the error is there for other algorithms.
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
+        .map_err(|error| Error::Internal(format!("cannot sign: {error}")))?;
+    mac.update(format!("{unix_seconds}.").as_bytes());
+    mac.update(body.as_bytes());
+    let mut text = format!("t={unix_seconds},v1=");
+    for byte in mac.finalize().into_bytes() {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text)
+}
+
+/// Where the events of a board go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Webhook {
+    /// The address.
+    pub url: String,
+    /// When the board got a webhook; only events from then on are sent by themselves.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Has the events of a board sent to `url`, signed with `secret`. In place of an earlier address and secret, if there were any.
+pub async fn set(service: &Service, board: &Board, url: &WebhookUrl, secret: &Secret) -> Result<()> {
+    service.store.set_webhook(board.slug.as_str(), url.as_str(), secret.as_bytes()).await
+}
+
+/// Where the events of a board go. [`Error::NotFound`] when it has no webhook.
+pub async fn find(service: &Service, board: &Board) -> Result<Webhook> {
+    let webhook = service.store.webhook(board.slug.as_str()).await?;
+    webhook.ok_or_else(|| Error::not_found("webhook of board", board.slug.as_str()))
+}
+
+/// Has the events of a board sent nowhere. [`Error::NotFound`] when it has no webhook.
+pub async fn remove(service: &Service, board: &Board) -> Result<()> {
+    service.store.remove_webhook(board.slug.as_str()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_http_without_a_password() {
+        for text in ["https://rewards.example.com/hook?a=b", "http://127.0.0.1:9", "https://[::1]:8/x", "http://h"] {
+            assert_eq!(text.parse::<WebhookUrl>().ok().map(|url| url.0), Some(text.to_owned()));
+        }
+        let long = format!("https://h/{}", "x".repeat(URL_MAX_BYTES));
+        for text in [
+            "",
+            "/hook",
+            "example.com",
+            "ftp://h/",
+            "HTTPS://h/",
+            "https://",
+            "https:///x",
+            "http://:80/",
+            "https://u:p@h/",
+            "https://h/a b",
+            &long,
+        ] {
+            assert!(text.parse::<WebhookUrl>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_written_and_read_and_never_shown() -> Result<()> {
+        let secret = Secret::random()?;
+        assert_ne!(secret, Secret::random()?);
+        assert_eq!(secret.text().parse::<Secret>()?, secret);
+        assert_eq!(format!("{secret:?}"), "Secret");
+        for text in [
+            "",
+            "whsec_",
+            "whsec_AAAA",
+            "AAAAAAAAAAAAAAAAAAAAAA==",
+            "whsec_AAAAAAAAAAAAAAAAAAAA*A==",
+            &format!("whsec_{}", "A".repeat(88)),
+        ] {
+            let refused = text.parse::<Secret>().err().map(|error| error.to_string());
+            assert_eq!(refused.as_deref(), Some("secret: must be whsec_ and 16 to 64 bytes in base64"), "{text}");
+        }
+        Ok(())
+    }
+
+    /// The expected value is Python's: `hmac.new(bytes(range(32)), b'1700000000.{"event": "period_closed"}', 'sha256')`.
+    #[test]
+    fn the_signature_is_hmac_sha256_over_time_and_body() -> Result<()> {
+        let secret = Secret((0..32).collect());
+        assert_eq!(
+            signature(&secret, 1_700_000_000, r#"{"event": "period_closed"}"#)?,
+            "t=1700000000,v1=f61f6439b5207dcd1ac15a1b99e94972720d2db085904ad111ea3d30da750283"
+        );
+        Ok(())
+    }
+}

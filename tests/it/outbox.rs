@@ -1,0 +1,471 @@
+//! The outbox: what closing a period tells the outside, and how surely.
+
+mod receiver;
+
+use std::{
+    fs,
+    process::Stdio,
+    sync::{Arc, Barrier},
+    thread,
+    time::Duration,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use sqlx::{AssertSqlSafe, PgPool, error::DatabaseError, query_as, query_scalar, raw_sql};
+use tokio::time::timeout;
+
+use self::receiver::{Answer, Receiver, Request};
+use crate::support::{Ran, TestDb, centile, run};
+
+/// A board whose days of January 2024 hold scores.
+async fn board(db: &TestDb, slug: &str) {
+    db.execute(&format!(
+        "SELECT centile.create_board('{slug}', p_periods => '{{day}}', p_lanes => 1::smallint);
+         SELECT centile.ensure_users('{{ann,bob}}', '{{Ann,Zoë}}');
+         SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-20');
+         SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day')))
+         FROM centile.boards b WHERE b.slug = '{slug}';
+         SELECT r.outcome FROM centile.boards b
+         CROSS JOIN LATERAL (
+            SELECT array_agg(u ORDER BY t, u) AS users, array_agg(length(u)::bigint + 40 ORDER BY t, u) AS points, array_agg(t + length(u) * interval '1 second' ORDER BY t, u) AS times
+            FROM generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day') t, unnest('{{ann,bob}}'::text[]) u) e
+         CROSS JOIN LATERAL centile_store.record_scores(b.board_id, 0::smallint, e.users, e.points, '{{}}', '{{}}', '{{}}', e.times) r
+         WHERE b.slug = '{slug}'"
+    ))
+    .await;
+}
+
+/// Closes the first so many days of a board that are not closed yet; gives the ids of the events, the oldest first.
+async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
+    let periods: Vec<i64> = query_scalar(
+        "SELECT period_id FROM centile.periods WHERE board = $1 AND state = 'due' ORDER BY starts_at LIMIT $2",
+    )
+    .bind(slug)
+    .bind(days)
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    assert_eq!(i64::try_from(periods.len()), Ok(days));
+    let mut events = Vec::new();
+    for period in periods {
+        let closing = format!(
+            "SELECT centile_store.cut_off_period({period});
+             SELECT centile_store.build_archive({period});
+             SELECT centile_store.compare_archive({period});
+             SELECT centile_store.finish_close(p.id, p.cut_off_at) FROM centile_store.periods p WHERE p.id = {period}"
+        );
+        for step in closing.split(';') {
+            raw_sql(AssertSqlSafe(step.to_owned())).execute(pool).await.unwrap();
+        }
+        let event = query_scalar("SELECT id FROM centile_store.outbox WHERE period_id = $1");
+        events.push(event.bind(period).fetch_one(pool).await.unwrap());
+    }
+    events
+}
+
+/// Sets a webhook; gives the text of its secret.
+fn set_webhook(db: &TestDb, slug: &str, url: &str) -> String {
+    let secret = run(db, &["webhook", "set", "--board", slug, url]).well();
+    secret.trim().to_owned()
+}
+
+/// Makes an event due that was put off by a failure, or that somebody has taken.
+async fn make_due(pool: &PgPool, event: i64) {
+    let due = "UPDATE centile_store.outbox SET next_attempt_at = clock_timestamp() WHERE id = $1";
+    assert_eq!(sqlx::query(due).bind(event).execute(pool).await.unwrap().rows_affected(), 1);
+}
+
+/// HMAC-SHA256 as RFC 2104 writes it down, from nothing but the hash.
+fn hmac(key: &[u8], text: &[u8]) -> String {
+    let mut block = [0_u8; 64];
+    block[..key.len()].copy_from_slice(key);
+    let inner = Sha256::digest([block.map(|byte| byte ^ 0x36).as_slice(), text].concat());
+    let outer = Sha256::digest([block.map(|byte| byte ^ 0x5c).as_slice(), inner.as_slice()].concat());
+    outer.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+/// Fails unless a receiver that knows `secret` would take the request, now.
+#[track_caller]
+fn signed(request: &Request, secret: &str) {
+    let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+    assert_eq!(key.len(), 32);
+    let (time, signature) = request.headers["centile-signature"].split_once(",v1=").unwrap();
+    let time = time.strip_prefix("t=").unwrap();
+    assert_eq!(signature, hmac(&key, &[time.as_bytes(), b".", &request.body].concat()));
+    let age = chrono::Utc::now().timestamp() - time.parse::<i64>().unwrap();
+    assert!((0..60).contains(&age), "signed {age} s ago");
+}
+
+fn event_id(request: &Request) -> i64 {
+    request.headers["centile-event-id"].parse().unwrap()
+}
+
+#[track_caller]
+fn delivers(db: &TestDb, delivered: u32) {
+    assert_eq!(run(db, &["outbox", "deliver"]).well(), format!("{delivered} delivered, 0 failed\n"));
+}
+
+#[track_caller]
+fn fails(db: &TestDb) {
+    let ran = run(db, &["outbox", "deliver", "--timeout", "1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "0 delivered, 1 failed\n"), "{ran:?}");
+    assert!(ran.err.contains("outbox list --waiting"), "{ran:?}");
+}
+
+/// An event as the command line shows it.
+#[track_caller]
+fn shown(db: &TestDb, event: i64) -> Value {
+    run(db, &["outbox", "show", &event.to_string(), "--json"]).json()
+}
+
+#[test]
+fn the_tests_own_hmac_is_right() {
+    // RFC 4231, section 4.3 (test case 2).
+    let wanted = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+    assert_eq!(hmac(b"Jefe", b"what do ya want for nothing?"), wanted);
+}
+
+#[tokio::test]
+async fn a_closed_period_is_told_once_signed_and_shown() {
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
+    let pool = db.pool().await;
+    board(&db, "main").await;
+    let ran = run(&db, &["webhook", "set", "--board", "main", &receiver.url]);
+    assert!(ran.err.contains("shown this once") && ran.err.contains(&receiver.url), "{ran:?}");
+    let secret = ran.well().trim().to_owned();
+    delivers(&db, 0);
+
+    let events = close_days(&pool, "main", 2).await;
+    let listed = run(&db, &["outbox", "list"]).well();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert!(lines[0].starts_with("ID  BOARD  PERIOD          KIND           MADE"), "{listed}");
+    assert!(lines[1].contains("day:2024-01-16  period_closed") && lines[1].contains("waiting  0"), "{listed}");
+    assert_eq!(lines.len(), 3, "{listed}");
+    delivers(&db, 2);
+
+    let requests = receiver.all();
+    assert_eq!(requests.iter().map(event_id).collect::<Vec<_>>(), events, "the oldest first");
+    for request in &requests {
+        signed(request, &secret);
+        assert_eq!(request.line, "POST /hook HTTP/1.1");
+        assert_eq!(request.headers["content-type"], "application/json");
+        assert_eq!(request.headers["user-agent"], concat!("centile/", env!("CARGO_PKG_VERSION")));
+        let text: String = query_scalar("SELECT payload::text FROM centile.outbox WHERE event_id = $1")
+            .bind(event_id(request))
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        assert_eq!(text.as_bytes(), request.body);
+    }
+    let body: Value = serde_json::from_slice(&requests[0].body).unwrap();
+    for (pointer, value) in [
+        ("/event", json!("period_closed")),
+        ("/board", json!("main")),
+        ("/period/name", json!("day:2024-01-15")),
+        ("/players", json!(2)),
+        ("/top/1/user_id", json!("bob")),
+        ("/top/1/user_name", json!("Zoë")),
+        ("/top/1/score", json!(43)),
+    ] {
+        assert_eq!(body.pointer(pointer), Some(&value), "{pointer} of {body}");
+    }
+
+    delivers(&db, 0);
+    let event = shown(&db, events[0]);
+    assert_eq!((&event["attempts"], &event["last_status"]), (&json!(1), &json!(200)), "{event}");
+    assert_eq!((&event["next_attempt_at"], &event["last_error"]), (&Value::Null, &Value::Null), "{event}");
+    assert!(event["delivered_at"].is_string() && event["payload"] == body, "{event}");
+    assert!(run(&db, &["outbox", "show", &events[0].to_string()]).well().contains("state         delivered\n"));
+    assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json(), json!([]));
+    assert_eq!(run(&db, &["outbox", "list", "--limit", "1", "--json"]).json().as_array().map(Vec::len), Some(1));
+
+    // The secret is shown by nothing, and read by nobody but the service.
+    for command in
+        [["webhook", "show", "--board", "main"].as_slice(), &["webhook", "show", "--board", "main", "--json"]]
+    {
+        let shown = run(&db, command).well();
+        assert!(shown.contains(&receiver.url) && !shown.contains("whsec_"), "{shown}");
+    }
+    let read = "SET ROLE centile_reader; SELECT * FROM centile.outbox; SELECT * FROM centile.webhooks; SELECT secret FROM centile_store.webhooks";
+    let refused = raw_sql(read).execute(&pool).await.unwrap_err();
+    assert_eq!(refused.as_database_error().and_then(DatabaseError::code).as_deref(), Some("42501"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
+    let failures = [Answer::Status(500), Answer::Close, Answer::Status(307), Answer::Hang];
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&failures));
+    let pool = db.pool().await;
+    board(&db, "main").await;
+    let secret = set_webhook(&db, "main", &receiver.url);
+    let event = close_days(&pool, "main", 1).await[0];
+    let told = [(Some(500), ""), (None, "connection"), (Some(307), ""), (None, "no answer within 1 s")];
+    for (attempt, (status, error)) in (1..).zip(told) {
+        fails(&db);
+        let shown = shown(&db, event);
+        assert_eq!((&shown["attempts"], &shown["last_status"]), (&json!(attempt), &json!(status)), "{shown}");
+        assert!(shown["last_error"].as_str().unwrap_or_default().contains(error), "{shown}");
+        assert_eq!(
+            (&shown["delivered_at"], shown["last_error"].is_null()),
+            (&Value::Null, status.is_some()),
+            "{shown}"
+        );
+        let least = 10.0 * f64::from(1 << (attempt - 1));
+        let wait: f64 = query_scalar(
+            "SELECT extract(epoch FROM next_attempt_at - clock_timestamp())::float8 FROM centile.outbox WHERE event_id = $1",
+        )
+        .bind(event)
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+        assert!(least - 10.0 < wait && wait <= least * 1.25, "attempt {attempt} is followed after {wait} s");
+        assert_eq!(event_id(&receiver.next()), event);
+        // Not due yet.
+        delivers(&db, 0);
+        make_due(&pool, event).await;
+    }
+    let waiting = run(&db, &["outbox", "list", "--board", "main", "--waiting"]).well();
+    assert!(waiting.contains("waiting  4         no answer within 1 s"), "{waiting}");
+    delivers(&db, 1);
+    let request = receiver.next();
+    signed(&request, &secret);
+    assert_eq!(event_id(&request), event);
+    let shown = shown(&db, event);
+    assert_eq!(
+        (&shown["attempts"], &shown["last_status"], &shown["last_error"]),
+        (&json!(5), &json!(200), &Value::Null)
+    );
+    assert!(receiver.all().is_empty());
+
+    // Nobody listens, and a late word of a failure changes nothing of what was delivered.
+    sqlx::query("SELECT centile_store.note_delivery($1, 500, NULL)").bind(event).execute(&pool).await.unwrap();
+    assert!(self::shown(&db, event)["delivered_at"].is_string());
+    set_webhook(&db, "main", "http://127.0.0.1:1/");
+    close_days(&pool, "main", 1).await;
+    fails(&db);
+    let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
+    assert!(waiting.contains("Connection refused"), "{waiting}");
+}
+
+#[tokio::test]
+async fn the_pauses_double_from_ten_seconds_to_an_hour() {
+    let db = TestDb::new().await;
+    let pauses: Vec<(f64, f64)> = query_as(
+        "SELECT extract(epoch FROM centile_store.retry_delay(n, 0))::float8, extract(epoch FROM centile_store.retry_delay(n, 1))::float8
+         FROM generate_series(0, 12) n UNION ALL
+         SELECT extract(epoch FROM centile_store.retry_delay(2147483647, 0))::float8, extract(epoch FROM centile_store.retry_delay(2147483647, 1))::float8",
+    )
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap();
+    let least = [10., 10., 20., 40., 80., 160., 320., 640., 1280., 2560., 2880., 2880., 2880., 2880.];
+    assert_eq!(pauses, least.map(|seconds| (seconds, seconds * 1.25)));
+}
+
+#[tokio::test]
+async fn two_that_deliver_at_once_share_the_work() {
+    // Each sends one event of each board at a time: eight requests come together only from two.
+    let barrier = Arc::new(Barrier::new(8));
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&vec![Answer::Together(barrier); 8]));
+    let pool = db.pool().await;
+    let mut events = Vec::new();
+    for slug in ["a", "b", "c", "d"] {
+        board(&db, slug).await;
+        set_webhook(&db, slug, &receiver.url);
+        events.extend(close_days(&pool, slug, 5).await);
+    }
+    let totals: Vec<u32> = thread::scope(|scope| {
+        let deliverers: Vec<_> = (0..2).map(|_| scope.spawn(|| run(&db, &["outbox", "deliver"]).well())).collect();
+        let words = deliverers.into_iter().map(|deliverer| deliverer.join().unwrap());
+        words.map(|words| words.split(' ').next().unwrap().parse().unwrap()).collect()
+    });
+    assert_eq!(totals.iter().sum::<u32>(), 20, "{totals:?}");
+    let mut told: Vec<i64> = receiver.all().iter().map(event_id).collect();
+    told.sort_unstable();
+    assert_eq!(told, events);
+    assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json(), json!([]));
+}
+
+/// Whoever has taken events keeps others from none but these, one of each board, and no board waits behind another.
+#[tokio::test]
+async fn what_one_has_taken_nobody_else_takes() {
+    let db = TestDb::new().await;
+    let pool = db.pool().await;
+    for slug in ["a", "b", "c"] {
+        board(&db, slug).await;
+        set_webhook(&db, slug, "http://127.0.0.1:1/");
+        close_days(&pool, slug, 2).await;
+    }
+    let claim = "SELECT board, event_id FROM centile_store.claim_deliveries($1) ORDER BY board";
+    let mut first = pool.begin().await.unwrap();
+    let taken: Vec<(String, i64)> = query_as(claim).bind(2).fetch_all(&mut *first).await.unwrap();
+    assert_eq!(taken.len(), 2);
+    // Not waited for, although the first has not ended: the next of each board.
+    let others = query_as(claim).bind(16).fetch_all(&pool);
+    let others: Vec<(String, i64)> = timeout(Duration::from_secs(20), others).await.expect("nobody waits").unwrap();
+    assert_eq!(others.iter().map(|(board, _)| board.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+    assert!(others.iter().all(|event| !taken.contains(event)), "{taken:?} {others:?}");
+    first.rollback().await.unwrap();
+    let again: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
+    assert_eq!(again.len(), 3);
+    assert!(taken.iter().all(|event| again.contains(event)), "{taken:?} {again:?}");
+    let none: Vec<(String, i64)> = query_as(claim).bind(16).fetch_all(&pool).await.unwrap();
+    assert_eq!(none, []);
+}
+
+#[tokio::test]
+async fn a_crash_after_sending_leads_to_a_repeat_and_not_to_a_loss() {
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Hang]));
+    let pool = db.pool().await;
+    board(&db, "main").await;
+    let secret = set_webhook(&db, "main", &receiver.url);
+    let event = close_days(&pool, "main", 1).await[0];
+    let mut deliverer = centile()
+        .args(["outbox", "deliver"])
+        .env("DATABASE_URL", db.url())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let sent = receiver.next();
+    deliverer.kill().unwrap();
+    deliverer.wait().unwrap();
+
+    let (attempts, is_leased): (i32, bool) = query_as(
+        "SELECT attempts, next_attempt_at BETWEEN clock_timestamp() AND clock_timestamp() + interval '1 minute'
+         FROM centile.outbox WHERE event_id = $1 AND delivered_at IS NULL AND last_status IS NULL",
+    )
+    .bind(event)
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!((attempts, is_leased), (1, true));
+    delivers(&db, 0);
+    make_due(&pool, event).await;
+    delivers(&db, 1);
+    let repeat = receiver.next();
+    signed(&repeat, &secret);
+    assert_eq!((event_id(&repeat), &repeat.body), (event_id(&sent), &sent.body));
+    assert_eq!(shown(&db, event)["attempts"], json!(2));
+}
+
+#[tokio::test]
+async fn events_from_before_the_webhook_are_sent_only_when_asked_for() {
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&[]));
+    let pool = db.pool().await;
+    board(&db, "main").await;
+    let before = close_days(&pool, "main", 2).await;
+    assert_eq!(shown(&db, before[0])["next_attempt_at"], Value::Null);
+    let refused = run(&db, &["outbox", "resend", &before[0].to_string()]);
+    refused.refused(1, &["board main has no webhook"]);
+    set_webhook(&db, "main", &receiver.url);
+    let after = close_days(&pool, "main", 1).await[0];
+    assert!(run(&db, &["outbox", "list", "--board", "main"]).well().contains("kept     0"));
+    assert_eq!(run(&db, &["outbox", "list", "--waiting", "--json"]).json()[0]["id"], json!(after));
+    delivers(&db, 1);
+    assert_eq!(event_id(&receiver.next()), after);
+
+    // Asked for, whether it was ever delivered or not.
+    for event in [before[0], after, after] {
+        let due = run(&db, &["outbox", "resend", &event.to_string()]);
+        assert_eq!(due.well(), format!("event {event} is due now\n"));
+        assert_eq!(shown(&db, event)["attempts"], json!(0));
+        delivers(&db, 1);
+        assert_eq!(event_id(&receiver.next()), event);
+        assert_eq!(shown(&db, event)["attempts"], json!(1));
+    }
+    run(&db, &["outbox", "resend", "999"]).refused(1, &["no event", "999"]);
+    run(&db, &["outbox", "show", "999"]).refused(1, &["no event", "999"]);
+
+    // Another address and secret: what waits goes there. Without a webhook it waits for nobody.
+    let (waiting, other) = (close_days(&pool, "main", 1).await[0], Receiver::start(&[]));
+    let secret = set_webhook(&db, "main", &other.url);
+    delivers(&db, 1);
+    let request = other.next();
+    signed(&request, &secret);
+    assert_eq!(event_id(&request), waiting);
+    let last = close_days(&pool, "main", 1).await[0];
+    let removed = run(&db, &["webhook", "remove", "--board", "main"]).well();
+    assert_eq!(removed, "events of board main are sent nowhere any more\n");
+    delivers(&db, 0);
+    set_webhook(&db, "main", &other.url);
+    delivers(&db, 0);
+    assert_eq!(shown(&db, last)["delivered_at"], Value::Null);
+    assert!(receiver.all().is_empty() && other.all().is_empty());
+}
+
+#[tokio::test]
+async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main')").await;
+    let url = "https://rewards.example.com/hook";
+    let set = |secret: &str, more: &[&str]| {
+        let mut command = centile();
+        command.args(["webhook", "set", "--board", "main", url]).args(more);
+        Ran::of(command.env("DATABASE_URL", db.url()).env("CENTILE_WEBHOOK_SECRET", secret))
+    };
+    let stored = async || -> Vec<u8> {
+        query_scalar("SELECT secret FROM centile_store.webhooks").fetch_one(&db.pool().await).await.unwrap()
+    };
+    let secret = |byte: u8| format!("whsec_{}", BASE64_STANDARD.encode([byte; 24]));
+    assert_eq!(set(&secret(1), &[]).well(), format!("events of board main go to {url}\n"));
+    assert_eq!(stored().await, [1; 24]);
+
+    let folder = crate::support::folder("secret");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("secret");
+    fs::write(&file, secret(2) + "\n").unwrap();
+    let file = file.to_str().unwrap();
+    set("", &["--secret-file", file]).well();
+    assert_eq!(stored().await, [2; 24]);
+    set(&secret(1), &["--secret-file", file]).refused(1, &["--secret-file: ", "both"]);
+    fs::write(file, "hunter2").unwrap();
+    for refused in [set("hunter2", &[]), set("", &["--secret-file", file])] {
+        refused.refused(1, &["--secret", "must be whsec_"]);
+        assert!(!refused.err.contains("hunter2"), "{refused:?}");
+    }
+    set("", &["--secret-file", "/nonexistent"]).refused(1, &["--secret-file: ", "/nonexistent"]);
+    fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(stored().await, [2; 24]);
+    let help = set("hunter2", &["--help"]).well();
+    assert!(help.contains("CENTILE_WEBHOOK_SECRET") && !help.contains("hunter2"), "{help}");
+
+    for (wrong, words) in [
+        ("ftp://h/", "must begin with https:// or http://"),
+        ("/hook", "must be an address"),
+        ("https://u:p@h/", "no user or password"),
+    ] {
+        run(&db, &["webhook", "set", "--board", "main", wrong]).refused(2, &["<URL>", words]);
+    }
+    run(&db, &["webhook", "set", "--board", "none", url]).refused(1, &["no board", "none"]);
+    run(&db, &["webhook", "show", "--board", "none"]).refused(1, &["no board", "none"]);
+    run(&db, &["outbox", "list", "--board", "none"]).refused(1, &["no board", "none"]);
+    run(&db, &["webhook", "remove", "--board", "main"]).well();
+    run(&db, &["webhook", "remove", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
+    run(&db, &["webhook", "show", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
+    assert!(run(&db, &["outbox", "list"]).err.contains("no events"));
+    run(&db, &["outbox", "show", "0"]).refused(2, &["ID"]);
+    run(&db, &["outbox", "deliver", "--timeout", "31"]).refused(2, &["--timeout", "1..=30"]);
+}
+
+#[tokio::test]
+async fn https_trusts_whom_the_machine_trusts() {
+    let (db, receiver) = (TestDb::new().await, Receiver::start_tls());
+    let pool = db.pool().await;
+    board(&db, "main").await;
+    let secret = set_webhook(&db, "main", &receiver.url);
+    let event = close_days(&pool, "main", 1).await[0];
+    fails(&db);
+    let refused = shown(&db, event)["last_error"].as_str().unwrap().to_lowercase();
+    assert!(refused.contains("certificate"), "{refused}");
+    assert!(receiver.all().is_empty());
+    make_due(&pool, event).await;
+    let certificate = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/outbox/receiver.pem");
+    let mut command = centile();
+    command.args(["outbox", "deliver"]).env("DATABASE_URL", db.url()).env("SSL_CERT_FILE", certificate);
+    assert_eq!(Ran::of(&mut command).well(), "1 delivered, 0 failed\n");
+    signed(&receiver.next(), &secret);
+}
