@@ -1134,7 +1134,7 @@ BEGIN
     END IF;
     RETURN QUERY EXECUTE format(
         'SELECT a."position", a.rank,
-                $2 + 1 - coalesce((SELECT min(n.rank) FROM centile_archive.%1$I n WHERE n.rank > a.rank), $2 + 1),
+                $2 + 1 - coalesce((SELECT n.rank FROM centile_archive.%1$I n WHERE n.rank > a.rank ORDER BY n.rank LIMIT 1), $2 + 1),
                 u.external_id, u.name, u.avatar, a.score, a.reached_at
          FROM centile_archive.%1$I a
          JOIN centile_store.users u ON u.id = a.user_id
