@@ -52,6 +52,62 @@ $$;
 
 COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) IS 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
+CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board    centile_store.boards := centile_store.board_named(p_board);
+    v_user_id  bigint := centile_store.user_named(p_user);
+    v_lane     centile_store.board_lanes;
+    v_rankings bigint[];
+    v_closing  text;
+BEGIN
+    IF p_reason IS NULL OR p_actor IS NULL THEN
+        RAISE EXCEPTION 'a correction needs a reason and a name' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_reason IS NULL THEN 'reason' ELSE 'by' END;
+    ELSIF p_tiebreak IS NOT NULL AND (v_board.ties <> 'tiebreak' OR p_tiebreak NOT BETWEEN -2048 AND 2047) THEN
+        RAISE EXCEPTION 'a tiebreak is for boards with ties by tiebreak, from -2048 to 2047' USING ERRCODE = 'CB422', DETAIL = 'tiebreak';
+    ELSIF p_points IS NULL OR p_points = -9223372036854775808 THEN
+        RAISE EXCEPTION 'points are missing, or below what can be ranked' USING ERRCODE = 'CB422', DETAIL = 'points';
+    ELSIF p_at IS NULL OR p_at > clock_timestamp() OR p_at < '2000-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';
+    END IF;
+    PERFORM centile.ensure_ledger_months(p_at, p_at);
+    -- What holds no lock but the first one's: an exclusive lock first, as for any period that has to be opened.
+    PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
+    v_lane := centile_store.lock_lane(v_board, p_user);
+
+    IF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_user_id AND u.banned_at IS NOT NULL)
+       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_user_id AND b.banned) THEN
+        RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409';
+    END IF;
+    SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
+           array_agg(p.period ORDER BY p.period) FILTER (WHERE p.ranking_id IS NULL),
+           min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
+    INTO v_rankings, to_refresh, v_closing
+    FROM centile_store.periods_at(v_board.id, v_board.periods, p_at) p;
+    IF v_closing IS NOT NULL THEN
+        RAISE EXCEPTION 'period % of board % is being closed', v_closing, p_board
+            USING ERRCODE = 'CB409', HINT = 'Let centile close end first.';
+    END IF;
+
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+    VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
+    RETURNING id INTO transaction_id;
+    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
+    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
+    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
+
+    UPDATE centile_store.periods p SET corrected_at = clock_timestamp()
+    WHERE p.board_id = v_board.id AND p.state = 'closed' AND p.kind || ':' || p.label = ANY (to_refresh);
+    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
+    VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
+        'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
+END
+$$;
+
+COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
+
 CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[]) RETURNS integer
     LANGUAGE plpgsql
     AS $$
@@ -75,6 +131,39 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[]) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+
+CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board      centile_store.boards := centile_store.board_named(p_board);
+    v_period_id  bigint;
+    v_ranking_id bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(v_board.id, true);
+    IF p_starts_at IS NULL OR p_ends_at IS NULL OR NOT p_starts_at < p_ends_at THEN
+        RAISE EXCEPTION 'a season begins before it ends' USING ERRCODE = 'CB422', DETAIL = 'ends_at';
+    ELSIF p_starts_at < '2000-01-01 00:00:00+00' OR p_ends_at > '2071-01-01 00:00:00+00' THEN
+        RAISE EXCEPTION 'a season lies between 2000 and 2071' USING ERRCODE = 'CB422', DETAIL = CASE WHEN p_starts_at < '2000-01-01 00:00:00+00' THEN 'starts_at' ELSE 'ends_at' END;
+    ELSIF EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id AND kind = 'season' AND label = p_name) THEN
+        RAISE EXCEPTION 'board % has a season % already', p_board, quote_literal(p_name) USING ERRCODE = 'CB409';
+    ELSIF EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND last_at >= p_starts_at)
+      AND EXISTS (SELECT FROM centile_store.score_transactions t
+                  WHERE t.board_id = v_board.id AND t.occurred_at >= p_starts_at AND t.occurred_at < p_ends_at AND t.kind = 'score') THEN
+        RAISE EXCEPTION 'board % has scores within these bounds already', p_board
+            USING ERRCODE = 'CB409', DETAIL = 'starts_at', HINT = 'A season has to be made before its first score.';
+    END IF;
+    -- Open from the start: whether it has begun is for the clock to say.
+    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state)
+    VALUES (v_board.id, 'season', p_name, p_starts_at, p_ends_at, 'closed')
+    RETURNING id INTO v_period_id;
+    v_ranking_id := centile_store.create_ranking(v_board.id, v_period_id);
+    UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+    RETURN v_period_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) IS 'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -113,7 +202,8 @@ $$;
 COMMENT ON FUNCTION centile.day_start(p_date date, p_zone text) IS 'The first instant whose local date in the time zone is the date or a later one. Example: SELECT centile.day_start(''2024-01-15'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone DEFAULT now(), p_until timestamp with time zone DEFAULT (now() + '2 mons'::interval)) RETURNS integer
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
     AS $$
 DECLARE
@@ -163,59 +253,15 @@ $$;
 COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
 
 CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_user_ids bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
-    LANGUAGE sql STABLE
-    AS $$
-    WITH target AS (
-        SELECT p.board_id, p.starts_at, p.ends_at, b.mode, b.score_order
-        FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-        WHERE p.id = p_period_id
-    ), act AS (
-        SELECT a.*
-        FROM target t
-        JOIN centile_store.score_transactions a ON a.board_id = t.board_id AND a.kind <> 'score'
-        WHERE (p_user_ids IS NULL OR a.user_id = ANY (p_user_ids))
-          AND (p_batches IS NULL OR a.batch <= p_batches[a.lane + 1])
-    ), last_reset AS (
-        SELECT a.user_id, max(a.occurred_at) AS at
-        FROM act a JOIN target t ON a.occurred_at >= t.starts_at AND a.occurred_at < t.ends_at
-        WHERE a.kind = 'reset'
-        GROUP BY a.user_id
-    ), banned AS (
-        SELECT a.user_id FROM act a
-        WHERE a.kind IN ('ban', 'unban')
-        GROUP BY a.user_id
-        HAVING (max(ARRAY[a.id, (a.kind = 'ban')::integer]))[2] = 1
-    ), event AS (
-        SELECT s.user_id, s.points, s.occurred_at, s.id, t.mode, t.score_order,
-               centile.rank_key(s.points, t.score_order) AS rank_key, centile.tie_key(s.occurred_at, s.tiebreak) AS tie_key
-        FROM target t
-        JOIN centile_store.score_transactions s
-            ON s.board_id = t.board_id AND s.occurred_at >= t.starts_at AND s.occurred_at < t.ends_at AND s.kind = 'score'
-        LEFT JOIN last_reset r ON r.user_id = s.user_id
-        WHERE (p_user_ids IS NULL OR s.user_id = ANY (p_user_ids))
-          AND (p_batches IS NULL OR s.batch <= p_batches[s.lane + 1])
-          AND (r.at IS NULL OR s.occurred_at >= r.at)
-          AND s.id NOT IN (SELECT a.voids_id FROM act a WHERE a.kind = 'void')
-          AND s.user_id NOT IN (SELECT b.user_id FROM banned b)
-    ), entry AS (
-        SELECT e.user_id, e.mode, e.score_order,
-               sum(e.points) FILTER (WHERE e.mode = 'sum') AS total,
-               max(e.occurred_at) FILTER (WHERE e.mode = 'sum' AND e.points <> 0) AS last_scored_at,
-               min(e.occurred_at) FILTER (WHERE e.mode = 'sum') AS first_at,
-               max(ARRAY[e.rank_key, e.tie_key]) FILTER (WHERE e.mode = 'best') AS best,
-               max(ARRAY[-centile.tie_key(e.occurred_at), e.id, e.rank_key, e.tie_key]) FILTER (WHERE e.mode = 'latest') AS latest,
-               bool_and(e.points = 0) AS only_zeros
-        FROM event e
-        GROUP BY e.user_id, e.mode, e.score_order
-    ), keyed AS (
-        SELECT e.user_id, e.score_order, e.only_zeros,
-               CASE e.mode WHEN 'sum' THEN centile.rank_key(e.total::bigint, e.score_order) WHEN 'best' THEN e.best[1] ELSE e.latest[3] END AS rank_key,
-               CASE e.mode WHEN 'sum' THEN centile.tie_key(coalesce(e.last_scored_at, e.first_at)) WHEN 'best' THEN e.best[2] ELSE e.latest[4] END AS tie_key
-        FROM entry e
-    )
-    SELECT k.user_id, centile.rank_key(k.rank_key, k.score_order), k.rank_key, k.tie_key, centile.tie_key_time(k.tie_key), k.only_zeros
-    FROM keyed k
-$$;
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $_$
+BEGIN
+    RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,
+        CASE WHEN p_batches IS NOT NULL THEN '$1::bigint[]' END, CASE WHEN p_user_ids IS NOT NULL THEN '$2::bigint[]' END)
+    USING p_batches, p_user_ids;
+END
+$_$;
 
 COMMENT ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) IS 'All entries of a period (or those of some users), from the ledger as of a batch number per lane. Example: SELECT e.* FROM centile.periods p CROSS JOIN LATERAL centile.entries_from_ledger(p.period_id) e WHERE p.board = ''main'' AND p.kind = ''all_time'' ORDER BY e.rank_key DESC, e.tie_key DESC LIMIT 3;';
 
@@ -310,7 +356,8 @@ $$;
 COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
     FROM centile_store.page_rows(centile_store.ranking_named(p_board, p_period), p_from, p_limit) r
@@ -406,7 +453,8 @@ $_$;
 COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row when the time zone has none such. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(c.players - 1, 1), c.players, p.reached_at
     FROM centile_store.ranking_named(p_board, p_period) AS g (id)
@@ -417,7 +465,8 @@ $$;
 COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time'::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
     FROM centile_store.rows_around(centile_store.ranking_named(p_board, p_period), centile_store.user_named(p_user), p_around) r
@@ -485,17 +534,51 @@ CREATE TABLE centile_store.rankings (
     board_id integer NOT NULL,
     period_id bigint NOT NULL,
     layout integer DEFAULT 1 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    released_at timestamp with time zone
 )
 WITH (fillfactor='50');
 
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes.';
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps.';
 
 CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time'::text) RETURNS bigint
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     RETURN (SELECT COALESCE((SELECT (1 + centile_store.newcomers_above(g.id, rank_of_score.p_score)) FROM centile_store.rankings g WHERE (g.id = centile_store.ranking_named(rank_of_score.p_board, rank_of_score.p_period))), (1)::bigint) AS "coalesce");
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
+
+CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100000
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board   centile_store.boards := centile_store.board_named(p_board);
+    v_meant   record;
+    v_archive centile_store.periods;
+BEGIN
+    SELECT * INTO v_meant FROM centile.resolve_period(v_board.id, p_period);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+    ELSIF v_meant.ranking_id IS NOT NULL THEN
+        RETURN QUERY
+        SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
+        FROM centile_store.page_rows(v_meant.ranking_id, 1, centile_store.player_count(v_meant.ranking_id)::integer) r;
+    ELSIF v_meant.archive_revision IS NOT NULL THEN
+        SELECT * INTO STRICT v_archive FROM centile_store.periods p WHERE p.id = v_meant.period_id;
+        RETURN QUERY
+        SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
+        FROM centile_store.archive_rows(v_archive.archive_name, v_board.score_order, 1, v_archive.archive_players::integer) r;
+    ELSIF v_meant.state = 'closed' THEN
+        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -535,8 +618,9 @@ $$;
 
 COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) IS 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
 
-CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, meant_from timestamp with time zone, meant_until timestamp with time zone)
-    LANGUAGE plpgsql STABLE ROWS 1
+CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, meant_from timestamp with time zone, meant_until timestamp with time zone)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -548,9 +632,13 @@ DECLARE
     v_from  timestamptz := '-infinity';
     v_until timestamptz := 'infinity';
 BEGIN
-    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND v_kind = ANY (b.periods);
+    SELECT b.time_zone INTO v_zone FROM centile_store.boards b WHERE b.id = p_board_id AND (v_kind = ANY (b.periods) OR v_kind = 'season');
     IF NOT FOUND THEN
         RETURN;
+    ELSIF v_kind = 'season' THEN
+        SELECT p.label, p.starts_at, p.ends_at INTO v_bounds
+        FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
+        v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
         SELECT * INTO v_bounds FROM centile.period_at(v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
@@ -570,7 +658,7 @@ BEGIN
     RETURN QUERY
     SELECT v_kind, v_bounds.label, v_bounds.starts_at, v_bounds.ends_at, p.id, p.ranking_id,
            CASE WHEN p.state = 'closed' THEN 'closed' WHEN v_bounds.ends_at <= v_now THEN 'due' ELSE 'open' END,
-           v_from, v_until
+           CASE WHEN p.frozen_top IS NOT NULL THEN p.archive_revision END, v_from, v_until
     FROM (SELECT) one
     LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = v_bounds.label;
 END
@@ -782,6 +870,86 @@ $$;
 
 COMMENT ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) IS 'An array of counts with changes added at some places. Example: SELECT centile_store.add_at(''{5,0,7}''::bigint[], ''{1,3}'', ''{1,-2}'');';
 
+CREATE FUNCTION centile_store.archive_name(p_period_id bigint) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_period record;
+    v_name   text;
+BEGIN
+    SELECT p.*, b.slug INTO STRICT v_period
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
+    v_name := replace(concat_ws('_', v_period.slug, v_period.kind, v_period.label), '-', '_');
+    IF length(v_name) > 63 OR EXISTS (SELECT FROM centile_store.periods o WHERE o.archive_name = v_name AND o.id <> p_period_id) THEN
+        v_name := left(v_name, 46) || '_' || left(encode(sha256(convert_to(
+            concat_ws(':', v_period.slug, v_period.kind, v_period.label), 'UTF8')), 'hex'), 16);
+    END IF;
+    RETURN v_name;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.archive_name(p_period_id bigint) IS 'The name of a period''s archive in schema centile_archive. Example: SELECT centile_store.archive_name(2);';
+
+CREATE FUNCTION centile_store.archive_query(p_period_id bigint) RETURNS text
+    LANGUAGE plpgsql STABLE
+    AS $_$
+DECLARE
+    v_ties text;
+    v_order text;
+BEGIN
+    SELECT b.ties INTO STRICT v_ties
+    FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE p.id = p_period_id;
+    -- Without tiebreaks the tie key is the time; times sort faster.
+    v_order := 'e.rank_key DESC, ' || CASE v_ties WHEN 'tiebreak' THEN 'e.tie_key DESC' ELSE 'e.reached_at' END || ', e.user_id';
+    RETURN format('SELECT row_number() OVER (ORDER BY %1$s) AS "position", %2$s AS rank, e.user_id, e.score, e.reached_at FROM (%3$s) e',
+        v_order,
+        CASE v_ties WHEN 'shared' THEN 'rank() OVER (ORDER BY e.rank_key DESC)' ELSE format('row_number() OVER (ORDER BY %s)', v_order) END,
+        centile_store.entries_query(p_period_id,
+            format('SELECT p.cut_off FROM centile_store.periods p WHERE p.id = %s', p_period_id)));
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_query(p_period_id bigint) IS 'Text of the query that an archive is made of. Example: SELECT centile_store.archive_query(2) LIKE ''SELECT row_number()%'' AS is_query;';
+
+CREATE FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $_$
+BEGIN
+    RETURN QUERY EXECUTE format(
+        'SELECT a."position", a.rank, u.external_id, u.name, u.avatar, a.score, a.reached_at,
+                u.id, centile.rank_key(a.score, $1), centile.tie_key(a.reached_at)
+         FROM (SELECT * FROM centile_archive.%I a WHERE a."position" >= $2 ORDER BY a."position" LIMIT $3) a
+         JOIN centile_store.users u ON u.id = a.user_id
+         ORDER BY a."position"', p_archive)
+    USING p_order, p_from, p_limit;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) IS 'Rows of an archive from a position. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), (SELECT count(*) FROM centile_store.archive_rows(centile_store.archive_name(2), ''desc'', 1, 10)) AS players;';
+
+CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_import_id bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    UPDATE centile_store.periods SET cut_off = NULL, cut_off_at = NULL
+    WHERE board_id = p_board_id AND state = 'open' AND cut_off IS NOT NULL;
+    UPDATE centile_store.imports SET started_at = clock_timestamp()
+    WHERE id = (SELECT i.id FROM centile_store.imports i
+                WHERE i.board_id = p_board_id AND i.source = p_source AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+                ORDER BY i.id LIMIT 1)
+    RETURNING id INTO v_import_id;
+    IF v_import_id IS NULL THEN
+        INSERT INTO centile_store.imports (board_id, source) VALUES (p_board_id, p_source) RETURNING id INTO v_import_id;
+    END IF;
+    RETURN v_import_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
+
 CREATE TABLE centile_store.boards (
     id integer NOT NULL,
     slug text NOT NULL COLLATE pg_catalog."C",
@@ -796,6 +964,11 @@ CREATE TABLE centile_store.boards (
     points_max bigint NOT NULL,
     layout_bounds bigint[] DEFAULT '{}'::bigint[] NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    frozen_top_size integer DEFAULT 100 NOT NULL,
+    kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
+    CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
+    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
+    CONSTRAINT boards_kept_archives_positive CHECK ((NOT jsonb_path_exists(kept_archives, '$.*?(!(((@.type() == "number" && @ >= 1) && @ <= 1000000) && @.floor() == @))'::jsonpath))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
@@ -808,7 +981,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
 );
 
-COMMENT ON TABLE centile_store.boards IS 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes.';
+COMMENT ON TABLE centile_store.boards IS 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes, kept_archives how many archives of a kind are kept where not all.';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -2062,6 +2235,36 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) IS 'Players of each bucket of a ranking, lowest first. Example: SELECT centile_store.bucket_totals(1);';
 
+CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '128MB'
+    SET maintenance_work_mem TO '128MB'
+    SET lock_timeout TO '10s'
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+    END IF;
+    EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
+    EXECUTE format('CREATE MATERIALIZED VIEW centile_archive.%I AS %s', v_period.archive_name, centile_store.archive_query(p_period_id));
+    -- Names of their own: the archive's may be as long as a name can be.
+    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I ("position")', format('archive_%s_position', p_period_id), v_period.archive_name);
+    EXECUTE format('CREATE UNIQUE INDEX %I ON centile_archive.%I (user_id)', format('archive_%s_user', p_period_id), v_period.archive_name);
+    EXECUTE format('CREATE INDEX %I ON centile_archive.%I (rank)', format('archive_%s_rank', p_period_id), v_period.archive_name);
+    EXECUTE format('COMMENT ON MATERIALIZED VIEW centile_archive.%I IS %L', v_period.archive_name,
+        (SELECT format('Final ranking of %s %s of board %s.', v_period.kind, v_period.label, b.slug)
+         FROM centile_store.boards b WHERE b.id = v_period.board_id));
+    EXECUTE format('GRANT SELECT ON centile_archive.%I TO centile_reader, centile_service', v_period.archive_name);
+    EXECUTE format('ANALYZE centile_archive.%I', v_period.archive_name);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period that has been cut off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
+
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
     AS $_$
@@ -2075,6 +2278,59 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
+
+CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem TO '128MB'
+    AS $_$
+DECLARE
+    v_period      centile_store.periods;
+    v_players     bigint;
+    v_last_at     timestamptz;
+    v_differences bigint;
+    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+    v_misplaced   text := 'false';
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.state = 'closed' OR v_period.cut_off IS NULL THEN
+        RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+    END IF;
+    -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
+    IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
+        v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
+               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $4';
+        v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
+    END IF;
+
+    DELETE FROM centile_store.archive_differences WHERE period_id = p_period_id AND revision = 1;
+    EXECUTE format($query$
+        WITH later AS MATERIALIZED (
+            SELECT DISTINCT t.user_id FROM centile_store.score_transactions t
+            WHERE t.board_id = $2 AND t.kind <> 'score' AND t.batch > ($3)[t.lane + 1]
+        ), different AS MATERIALIZED (
+            SELECT coalesce(a.user_id, l.user_id) AS user_id, a.score, a.reached_at, l.score AS live_score, l.reached_at AS live_reached_at
+            FROM centile_archive.%I a
+            FULL JOIN (%s) l ON l.user_id = a.user_id
+            WHERE (a.score IS DISTINCT FROM l.score OR a.reached_at IS DISTINCT FROM l.reached_at OR (%s))
+              AND coalesce(a.user_id, l.user_id) NOT IN (SELECT later.user_id FROM later)
+        ), recorded AS (
+            INSERT INTO centile_store.archive_differences
+                (period_id, revision, user_id, archive_score, archive_reached_at, live_score, live_reached_at)
+            SELECT $1, 1, d.user_id, d.score, d.reached_at, d.live_score, d.live_reached_at
+            FROM different d ORDER BY d.user_id LIMIT 1000
+        )
+        SELECT x.players, x.last_at, (SELECT count(*) FROM different)
+        FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
+        $query$, v_period.archive_name, v_live, v_misplaced)
+    INTO v_players, v_last_at, v_differences
+    USING p_period_id, v_period.board_id, v_period.cut_off, v_period.ranking_id;
+
+    UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
+    RETURN v_differences;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.compare_archive(p_period_id bigint) IS 'Compares a new archive with the live ranking and returns the number of differences. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2);';
 
 CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -3578,6 +3834,180 @@ $$;
 
 COMMENT ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) IS 'Makes an empty ranking with its first layout and returns its id. Example: SELECT centile_store.create_ranking(1, 1);';
 
+CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.lock_structure(v_period.board_id, true);
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.state = 'closed' THEN
+        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+    ELSIF v_period.ends_at > clock_timestamp() THEN
+        RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
+    ELSIF centile_store.has_import(v_period.board_id) THEN
+        RETURN NULL;
+    ELSIF v_period.cut_off IS NOT NULL THEN
+        RETURN v_period.cut_off_at;
+    END IF;
+
+    UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
+    WHERE l.board_id = v_period.board_id AND l.last_at < v_period.ends_at;
+    UPDATE centile_store.periods
+    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id ORDER BY l.lane),
+        cut_off_at = clock_timestamp(),
+        archive_name = centile_store.archive_name(p_period_id)
+    WHERE id = p_period_id
+    RETURNING cut_off_at INTO v_period.cut_off_at;
+    RETURN v_period.cut_off_at;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.cut_off_period(p_period_id bigint) IS 'Begins to close a period that is over: nothing enters it any more. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';
+
+CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET lock_timeout TO '10s'
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    IF v_period.state <> 'closed' THEN
+        RAISE EXCEPTION 'the period is not closed' USING ERRCODE = 'CB409';
+    ELSIF NOT p_drop THEN
+        UPDATE centile_store.periods SET frozen_top = NULL, archive_dropped_at = clock_timestamp()
+        WHERE id = p_period_id AND archive_dropped_at IS NULL;
+    ELSIF v_period.archive_dropped_at IS NULL THEN
+        RAISE EXCEPTION 'the archive is still read' USING ERRCODE = 'CB409';
+    ELSIF v_period.archive_name IS NOT NULL THEN
+        EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
+        UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) IS 'Drops the archive of a closed period, in two calls. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.drop_archive(2, false), centile_store.drop_archive(2, true) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+
+CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql STABLE
+    SET "TimeZone" TO 'UTC'
+    SET "DateStyle" TO 'ISO'
+    AS $_$
+DECLARE
+    v_period  centile_store.periods;
+    v_board   centile_store.boards;
+    -- Which rows of the ledger count at all.
+    v_counted text;
+    v_time    text;
+    v_score   text;
+    -- The same arithmetic as centile.tie_key.
+    v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
+
+    v_counted := format('t.board_id = %s', v_board.id)
+        || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
+        || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
+    v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
+    v_score := CASE v_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
+
+    RETURN format($query$
+        WITH act AS MATERIALIZED (
+            SELECT t.id, t.user_id, t.kind, t.voids_id, t.occurred_at FROM centile_store.score_transactions t
+            WHERE t.kind <> 'score' AND %1$s
+        ), last_reset AS (
+            SELECT t.user_id, max(t.occurred_at) AS at FROM act t WHERE t.kind = 'reset' AND %2$s GROUP BY t.user_id
+        ), banned AS (
+            SELECT t.user_id FROM act t WHERE t.kind IN ('ban', 'unban')
+            GROUP BY t.user_id HAVING max(t.id) FILTER (WHERE t.kind = 'ban') > coalesce(max(t.id) FILTER (WHERE t.kind = 'unban'), 0)
+        ), s AS (
+            SELECT t.id, t.user_id, t.points, t.tiebreak, t.occurred_at FROM centile_store.score_transactions t
+            WHERE t.kind = 'score' AND %1$s AND %2$s
+              AND t.id NOT IN (SELECT a.voids_id FROM act a WHERE a.kind = 'void')
+              AND t.user_id NOT IN (SELECT b.user_id FROM banned b)
+              AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
+                   OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
+        )$query$, v_counted, v_time)
+    || CASE v_board.mode
+        WHEN 'sum' THEN format($query$
+        SELECT e.user_id, e.score, %s AS rank_key,
+               2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
+               e.reached_at, e.only_zeros
+        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
+                     coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
+                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
+              FROM s GROUP BY s.user_id) e$query$,
+            CASE v_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
+        ELSE format($query$
+        SELECT e.user_id, %s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
+               timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
+               e.only_zeros
+        FROM (SELECT s.user_id, %s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
+            CASE v_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
+            CASE v_board.mode
+                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
+                -- The greatest (time, id); its key follows.
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
+        END;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) IS 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';
+
+CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint, board text, period text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT p.id, b.slug, p.kind || ':' || p.label
+    FROM (SELECT p.*, row_number() OVER (PARTITION BY p.board_id, p.kind ORDER BY p.ends_at DESC, p.id DESC) AS place
+          FROM centile_store.periods p WHERE p.state = 'closed' AND p.archive_revision > 0) p
+    JOIN centile_store.boards b ON b.id = p.board_id
+    WHERE p.archive_name IS NOT NULL
+      AND (p.place > (b.kept_archives ->> p.kind)::integer OR p.archive_dropped_at IS NOT NULL)
+    ORDER BY p.ends_at, p.id
+$$;
+
+COMMENT ON FUNCTION centile_store.expired_archives() IS 'Archives beyond what their boards keep. Example: SELECT * FROM centile_store.expired_archives();';
+
+CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+    v_top    bytea;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    v_top := centile_store.freeze_top(p_period_id);
+    PERFORM centile_store.lock_structure(v_period.board_id, true);
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    IF v_period.state = 'closed' THEN
+        RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
+    ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
+        RAISE EXCEPTION 'closing was called off: an import of the board has begun' USING ERRCODE = 'CB409';
+    END IF;
+    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
+    UPDATE centile_store.periods
+    SET state = 'closed', ranking_id = NULL, archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
+    WHERE id = p_period_id;
+    INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
+    SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
+        'event', 'period_closed', 'board', b.slug,
+        'period', jsonb_build_object(
+            'name', v_period.kind || ':' || v_period.label, 'kind', v_period.kind, 'label', v_period.label,
+            'starts_at', v_period.starts_at, 'ends_at', v_period.ends_at),
+        'players', v_period.archive_players,
+        'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
+                FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
+    FROM centile_store.boards b WHERE b.id = v_period.board_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) IS 'Closes a period whose archive has been built and compared. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+
 CREATE FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
@@ -3587,10 +4017,12 @@ DECLARE
     v_one_time    boolean := NOT EXISTS (SELECT FROM unnest(p_times) AS t (at) WHERE t.at <> p_times[1]);
     v_names       text[];
     v_ranking_ids bigint[];
+    v_missing     boolean;
     v_closed      integer[];
     v_event       integer;
 BEGIN
-    SELECT array_agg(p.period), array_agg(p.ranking_id) INTO v_names, v_ranking_ids
+    SELECT array_agg(p.period), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END), count(*) FILTER (WHERE p.kind <> 'season') < cardinality(p_board.periods)
+    INTO v_names, v_ranking_ids, v_missing
     FROM centile_store.periods_at(p_board.id, p_board.periods, p_times[1]) p WHERE v_one_time;
 
     WITH live AS (
@@ -3600,14 +4032,13 @@ BEGIN
             AS e (user_id, points, tiebreak, at, outcome, event)
         WHERE e.outcome IS NULL
     ), dated AS MATERIALIZED (
-        SELECT e.*, p.names, p.ranking_ids,
-               coalesce(cardinality(p.names), 0) < cardinality(p_board.periods) AS missing,
+        SELECT e.*, p.names, p.ranking_ids, p.missing,
                array_position(p.ranking_ids, NULL) IS NOT NULL AS closed
         FROM live e
         CROSS JOIN LATERAL (
-            SELECT v_names AS names, v_ranking_ids AS ranking_ids WHERE v_one_time
+            SELECT v_names AS names, v_ranking_ids AS ranking_ids, v_missing AS missing WHERE v_one_time
             UNION ALL
-            SELECT array_agg(p.period), array_agg(p.ranking_id)
+            SELECT array_agg(p.period), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END), count(*) FILTER (WHERE p.kind <> 'season') < cardinality(p_board.periods)
             FROM centile_store.periods_at(p_board.id, p_board.periods, e.at) p WHERE NOT v_one_time
             HAVING NOT v_one_time) p
     ), touched AS (
@@ -3681,11 +4112,49 @@ $$;
 
 COMMENT ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) IS 'The entries that a batch of events leads to, event by event. Example: SELECT c.event, c.period, c.score FROM centile_store.boards b CROSS JOIN LATERAL centile_store.fold_events(b, ''{1}'', ''{10}'', ''{NULL}'', ''{2024-01-17 20:00Z}'', ''{NULL}'') f CROSS JOIN LATERAL unnest(f.changes) c WHERE b.slug = ''main'';';
 
+CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
+    LANGUAGE plpgsql STABLE
+    SET "TimeZone" TO 'UTC'
+    AS $$
+DECLARE
+    v_rows jsonb;
+BEGIN
+    SELECT coalesce(jsonb_agg(to_jsonb(r) ORDER BY r."position"), '[]') INTO v_rows
+    FROM centile_store.periods p
+    JOIN centile_store.boards b ON b.id = p.board_id
+    CROSS JOIN LATERAL centile_store.archive_rows(p.archive_name, b.score_order, 1, b.frozen_top_size) r
+    WHERE p.id = p_period_id;
+    RETURN convert_to(jsonb_build_object(
+        'players', (SELECT p.archive_players FROM centile_store.periods p WHERE p.id = p_period_id),
+        'rows', v_rows)::text, 'UTF8');
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';
+
+CREATE TABLE centile_store.imports (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    source text NOT NULL,
+    started_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    ended_at timestamp with time zone,
+    abandoned_at timestamp with time zone
+);
+
+COMMENT ON TABLE centile_store.imports IS 'Imports; while one of a board has neither ended nor been abandoned, none of its periods is closed.';
+
+CREATE FUNCTION centile_store.has_import(p_board_id integer) RETURNS boolean
+    LANGUAGE sql STABLE
+    RETURN (EXISTS (SELECT FROM centile_store.imports i WHERE ((i.board_id = has_import.p_board_id) AND (i.ended_at IS NULL) AND (i.abandoned_at IS NULL))));
+
+COMMENT ON FUNCTION centile_store.has_import(p_board_id integer) IS 'Whether an import of a board is under way, or was cut short. Example: SELECT centile_store.has_import(1);';
+
 CREATE FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
-    RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at)) < cardinality(p_board.periods);
+    RETURN (SELECT count(*) FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p WHERE p.kind <> 'season')
+        < cardinality(p_board.periods);
 END
 $$;
 
@@ -3898,16 +4367,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint) IS 'Scores at the tenth percentiles of a ranking. Example: SELECT * FROM centile_store.percentiles(1);';
 
-CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period text, ranking_id bigint)
+CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id
+    SELECT p.kind, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, p.ranking_id, p.cut_off IS NOT NULL
     FROM unnest(p_kinds) AS k (kind)
     CROSS JOIN LATERAL (
         SELECT * FROM centile_store.periods p
         WHERE p.board_id = p_board_id AND p.kind = k.kind AND p.starts_at <= p_at
         ORDER BY p.starts_at DESC LIMIT 1) p
     WHERE p_at < p.ends_at
+    UNION ALL
+    SELECT p.kind, 'season:' || p.label, p.ranking_id, p.cut_off IS NOT NULL
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.starts_at <= p_at AND p_at < p.ends_at
 $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
@@ -4356,6 +4829,46 @@ $$;
 
 COMMENT ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) IS 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';
 
+CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    SET work_mem TO '128MB'
+    SET maintenance_work_mem TO '128MB'
+    AS $_$
+DECLARE
+    v_before centile_store.periods;
+    v_after  centile_store.periods;
+BEGIN
+    -- One refresh of a period at a time.
+    SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    IF v_before.frozen_top IS NULL THEN
+        RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
+            USING ERRCODE = 'CB409';
+    END IF;
+    -- One snapshot: whatever a batch number stands for is committed.
+    UPDATE centile_store.periods p
+    SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = p.board_id ORDER BY l.lane),
+        cut_off_at = clock_timestamp()
+    WHERE p.id = p_period_id;
+    EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
+    EXECUTE format('UPDATE centile_store.periods p SET (archive_players, archive_last_at) =
+                        (SELECT count(*), max(a.reached_at) FROM centile_archive.%I a) WHERE p.id = $1',
+        v_before.archive_name) USING p_period_id;
+    UPDATE centile_store.periods
+    SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(p_period_id)
+    WHERE id = p_period_id
+    RETURNING * INTO v_after;
+    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
+    SELECT p_actor, 'refresh', v_after.board_id, v_after.kind || ':' || v_after.label,
+           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'cut_off', v_before.cut_off),
+           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'cut_off', v_after.cut_off,
+                              'reason', p_reason);
+    RETURN v_after.archive_revision;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+
 CREATE FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) RETURNS text[]
     LANGUAGE plpgsql STABLE
     AS $$
@@ -4410,6 +4923,49 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{1}'', ''{9223372036854775807}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
+
+CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $_$
+DECLARE
+    v_ranking_id bigint;
+    v_removed    bigint;
+    v_more       bigint;
+    v_bucket     smallint;
+BEGIN
+    SELECT r.id INTO v_ranking_id FROM centile_store.rankings r
+    WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    DELETE FROM centile_store.leaderboard l
+    WHERE l.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = v_ranking_id LIMIT p_limit));
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
+    WHILE v_removed < p_limit LOOP
+        SELECT min(s.bucket) INTO v_bucket FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
+        EXIT WHEN v_bucket IS NULL;
+        EXECUTE format(
+            'DELETE FROM centile_store.%1$I b
+             WHERE b.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.%1$I x WHERE x.ranking_id = $1 LIMIT $2))',
+            centile_store.bucket_table(v_bucket))
+        USING v_ranking_id, p_limit - v_removed;
+        GET DIAGNOSTICS v_more = ROW_COUNT;
+        IF v_removed + v_more < p_limit THEN
+            DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id AND s.bucket = v_bucket;
+        END IF;
+        v_removed := v_removed + v_more;
+    END LOOP;
+    IF v_removed < p_limit THEN
+        DELETE FROM centile_store.stripes s WHERE s.ranking_id = v_ranking_id;
+        DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
+        DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
+        v_removed := v_removed + 1;
+    END IF;
+    RETURN v_removed;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
 
 CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
@@ -4532,6 +5088,144 @@ CREATE VIEW centile.api_keys AS
 
 COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT name, role, boards, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
 
+CREATE TABLE centile_store.archive_differences (
+    period_id bigint NOT NULL,
+    revision integer NOT NULL,
+    user_id bigint NOT NULL,
+    archive_score bigint,
+    archive_reached_at timestamp with time zone,
+    live_score bigint,
+    live_reached_at timestamp with time zone,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+COMMENT ON TABLE centile_store.archive_differences IS 'Where the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
+
+CREATE TABLE centile_store.periods (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    kind text NOT NULL,
+    label text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ranking_id bigint,
+    cut_off bigint[],
+    cut_off_at timestamp with time zone,
+    archive_name text COLLATE pg_catalog."C",
+    archive_revision integer DEFAULT 0 NOT NULL,
+    archive_players bigint,
+    archive_last_at timestamp with time zone,
+    archive_differences bigint,
+    frozen_top bytea,
+    closed_at timestamp with time zone,
+    corrected_at timestamp with time zone,
+    archive_dropped_at timestamp with time zone,
+    CONSTRAINT periods_cut_off_whole CHECK (((cut_off IS NULL) = (cut_off_at IS NULL))),
+    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
+    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
+    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
+    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
+    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> 'previous'::text)))),
+    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
+);
+
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off, the last batch of each lane.';
+
+COMMENT ON COLUMN centile_store.periods.cut_off IS 'Number of the last batch of each lane that the archive holds; set when closing begins.';
+
+COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
+
+COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
+
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
+
+CREATE TABLE centile_store.users (
+    id bigint NOT NULL,
+    external_id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL,
+    avatar text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    banned_at timestamp with time zone,
+    lane_hash integer NOT NULL,
+    profile_revision bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
+    CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
+    CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
+    CONSTRAINT users_metadata_object CHECK ((jsonb_typeof(metadata) = 'object'::text)),
+    CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
+
+CREATE VIEW centile.archive_differences AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+    d.revision,
+    u.external_id AS user_id,
+    d.archive_score,
+    d.archive_reached_at,
+    d.live_score,
+    d.live_reached_at,
+    d.found_at
+   FROM (((centile_store.archive_differences d
+     JOIN centile_store.periods p ON ((p.id = d.period_id)))
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN centile_store.users u ON ((u.id = d.user_id)));
+
+COMMENT ON VIEW centile.archive_differences IS 'Players whose live score was not that of the ledger when a period was closed; none is right. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
+
+CREATE VIEW centile.archive_index AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+    ('centile_archive.'::text || p.archive_name) AS archive,
+    p.archive_revision AS revision,
+    p.archive_players AS players,
+    p.archive_differences AS differences,
+    p.cut_off_at,
+    p.closed_at,
+    pg_total_relation_size((c.oid)::regclass) AS size,
+    COALESCE((p.corrected_at > p.cut_off_at), false) AS needs_refresh,
+    p.id AS period_id
+   FROM ((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN pg_class c ON (((c.relnamespace = ('centile_archive'::regnamespace)::oid) AND (c.relname = p.archive_name))))
+  WHERE (p.frozen_top IS NOT NULL);
+
+COMMENT ON VIEW centile.archive_index IS 'Every archive with its name, revision, players, differences, size in bytes, and whether a correction has come since. Example: SELECT board, kind, label, archive, revision, players, differences, size, needs_refresh FROM centile.archive_index ORDER BY board, kind, label;';
+
+CREATE TABLE centile_store.audit_log (
+    id bigint NOT NULL,
+    happened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    board_id integer,
+    subject text NOT NULL,
+    before jsonb,
+    after jsonb,
+    CONSTRAINT audit_log_actor_length CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.audit_log IS 'Who did what by an administrator''s right; append-only.';
+
+CREATE VIEW centile.audit_log AS
+ SELECT a.id AS audit_id,
+    a.happened_at,
+    a.actor,
+    a.action,
+    b.slug AS board,
+    a.subject,
+    a.before,
+    a.after
+   FROM (centile_store.audit_log a
+     LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)));
+
+COMMENT ON VIEW centile.audit_log IS 'Who did what by an administrator''s right. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log ORDER BY audit_id DESC LIMIT 3;';
+
 CREATE VIEW centile.boards AS
  SELECT boards.id AS board_id,
     boards.slug,
@@ -4550,22 +5244,15 @@ CREATE VIEW centile.boards AS
 
 COMMENT ON VIEW centile.boards IS 'Boards and their rules. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
-CREATE TABLE centile_store.periods (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    kind text NOT NULL,
-    label text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    state text DEFAULT 'open'::text NOT NULL,
-    ranking_id bigint,
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text]))),
-    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
-    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
-    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
-);
+CREATE TABLE centile_store.bucket_counts (
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    counts bigint[] NOT NULL,
+    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
+)
+WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
 
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them; points to its current ranking while open.';
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
 
 CREATE TABLE centile_store.stripes (
     ranking_id bigint NOT NULL,
@@ -4580,43 +5267,100 @@ CREATE TABLE centile_store.stripes (
 
 COMMENT ON TABLE centile_store.stripes IS 'The layout: stripe n (from 1, upwards) of a bucket begins at this rank key and ends where the next begins.';
 
-CREATE VIEW centile.buckets AS
+CREATE VIEW centile.bucket_occupancy AS
  SELECT b.slug AS board,
     p.kind,
     p.label,
-    (t.place - 1) AS bucket,
-    t.players,
+    c.bucket,
+    centile.rank_key(NULLIF(low.rank_key, '-9223372036854775808'::bigint), b.score_order) AS from_score,
+        CASE
+            WHEN (low.rank_key IS NOT NULL) THEN centile.rank_key(high.rank_key, b.score_order)
+            ELSE NULL::bigint
+        END AS to_score,
+    c.players,
+    round(((c.players)::numeric / NULLIF(c.total, (0)::numeric)), 4) AS share,
     ( SELECT count(*) AS count
            FROM centile_store.stripes s
-          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = (t.place - 1)))) AS stripes,
+          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = c.bucket))) AS stripes,
+    ('centile_store.'::text || (t.relname)::text) AS table_name,
+    pg_total_relation_size((t.oid)::regclass) AS size,
     p.ranking_id
-   FROM ((centile_store.periods p
+   FROM (((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     CROSS JOIN LATERAL unnest(centile_store.bucket_totals(p.ranking_id)) WITH ORDINALITY t(players, place))
+     CROSS JOIN LATERAL ( SELECT ((u.place - 1))::smallint AS bucket,
+            (sum(u.players))::bigint AS players,
+            sum(sum(u.players)) OVER () AS total
+           FROM centile_store.bucket_counts x,
+            LATERAL unnest(x.counts) WITH ORDINALITY u(players, place)
+          WHERE (x.ranking_id = p.ranking_id)
+          GROUP BY u.place) c)
+     LEFT JOIN LATERAL ( SELECT s.rank_key
+           FROM centile_store.stripes s
+          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = c.bucket))
+          ORDER BY s.stripe
+         LIMIT 1) low ON (true))
+     LEFT JOIN LATERAL ( SELECT s.rank_key
+           FROM centile_store.stripes s
+          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket > c.bucket))
+          ORDER BY s.bucket, s.stripe
+         LIMIT 1) high ON (true))
+     JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((c.bucket)::double precision, 'FM00'::text))))))
   WHERE (p.ranking_id IS NOT NULL);
 
-COMMENT ON VIEW centile.buckets IS 'Players and stripes in each of the 100 buckets of every open ranking. Example: SELECT bucket, players, stripes FROM centile.buckets WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
+COMMENT ON VIEW centile.bucket_occupancy IS 'Bounds, players, share, stripes and table size of each of the 100 buckets of every open ranking. Example: SELECT bucket, from_score, to_score, players, share, stripes, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
 
-CREATE VIEW centile.periods AS
+CREATE TABLE centile_store.leaderboard (
+    ranking_id bigint NOT NULL,
+    user_id bigint NOT NULL,
+    score bigint NOT NULL,
+    rank_key bigint NOT NULL,
+    tie_key bigint NOT NULL,
+    reached_at timestamp with time zone NOT NULL,
+    only_zeros boolean NOT NULL
+)
+WITH (fillfactor='80');
+
+COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking; only_zeros while no event with points other than 0 counts.';
+
+CREATE VIEW centile.current_ranking_month AS
  SELECT b.slug AS board,
-    p.kind,
     p.label,
-    p.starts_at,
-    p.ends_at,
+    row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
         CASE
-            WHEN (p.state = 'closed'::text) THEN 'closed'::text
-            WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
-            ELSE 'open'::text
-        END AS state,
-    centile_store.player_count(p.ranking_id) AS players,
-    g.layout,
-    p.id AS period_id,
-    p.ranking_id
-   FROM ((centile_store.periods p
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+        END AS rank,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    l.score,
+    l.reached_at
+   FROM (((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
+     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
+     JOIN centile_store.users u ON ((u.id = l.user_id)))
+  WHERE ((p.kind = 'month'::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
 
-COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT board, kind, label, state, players FROM centile.periods ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.current_ranking_month IS 'The standings of every board''s current month. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
+
+CREATE VIEW centile.current_ranking_week AS
+ SELECT b.slug AS board,
+    p.label,
+    row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
+        CASE
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+        END AS rank,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    l.score,
+    l.reached_at
+   FROM (((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
+     JOIN centile_store.users u ON ((u.id = l.user_id)))
+  WHERE ((p.kind = 'week'::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
+
+COMMENT ON VIEW centile.current_ranking_week IS 'The standings of every board''s current week. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
 
 CREATE TABLE centile_store.score_transactions (
     id bigint NOT NULL,
@@ -4638,24 +5382,257 @@ PARTITION BY RANGE (occurred_at);
 
 COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a board, append-only, by month; the truth that everything else can be rebuilt from.';
 
-CREATE TABLE centile_store.users (
-    id bigint NOT NULL,
-    external_id text NOT NULL COLLATE pg_catalog."C",
-    name text NOT NULL,
-    avatar text,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
-    banned_at timestamp with time zone,
-    lane_hash integer NOT NULL,
-    profile_revision bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
-    CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
-    CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
-    CONSTRAINT users_metadata_object CHECK ((jsonb_typeof(metadata) = 'object'::text)),
-    CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
-);
+CREATE VIEW centile.ledger_months AS
+ SELECT to_date("right"((c.relname)::text, 7), 'YYYY_MM'::text) AS month,
+    ('centile_store.'::text || (c.relname)::text) AS table_name,
+    pg_total_relation_size((c.oid)::regclass) AS size
+   FROM (pg_inherits i
+     JOIN pg_class c ON ((c.oid = i.inhrelid)))
+  WHERE (i.inhparent = ('centile_store.score_transactions'::regclass)::oid);
 
-COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
+COMMENT ON VIEW centile.ledger_months IS 'The ledger''s months (UTC), each a table, with their sizes in bytes. Example: SELECT month, table_name, size FROM centile.ledger_months ORDER BY month LIMIT 1;';
+
+CREATE VIEW centile.daily_points AS
+ SELECT b.slug AS board,
+    d.day,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    count(*) AS events,
+    sum(t.points) AS points
+   FROM (((((centile_store.boards b
+     CROSS JOIN ( SELECT (x.day)::date AS day
+           FROM (( SELECT min(m_1.month) AS first,
+                    max(m_1.month) AS last
+                   FROM centile.ledger_months m_1) m
+             CROSS JOIN LATERAL generate_series(((m.first - 1))::timestamp without time zone, LEAST((m.last + '1 mon'::interval), (((statement_timestamp() AT TIME ZONE 'UTC'::text))::date + '1 day'::interval)), '1 day'::interval) x(day))) d)
+     CROSS JOIN LATERAL ( SELECT centile.day_start(d.day, b.time_zone) AS starts_at,
+            centile.day_start((d.day + 1), b.time_zone) AS ends_at
+         OFFSET 0) p)
+     CROSS JOIN LATERAL generate_series(date_trunc('day'::text, (p.starts_at AT TIME ZONE 'UTC'::text)), ((p.ends_at AT TIME ZONE 'UTC'::text) - '00:00:00.000001'::interval), '1 day'::interval) c(utc_day))
+     JOIN centile_store.score_transactions t ON (((t.board_id = b.id) AND (t.kind = 'score'::text) AND (date_trunc('day'::text, (t.occurred_at AT TIME ZONE 'UTC'::text)) = c.utc_day) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
+     JOIN centile_store.users u ON ((u.id = t.user_id)))
+  WHERE (NOT (EXISTS ( SELECT
+           FROM centile_store.score_transactions v
+          WHERE ((v.board_id = t.board_id) AND (v.user_id = t.user_id) AND (v.kind = 'void'::text) AND (v.voids_id = t.id)))))
+  GROUP BY b.slug, d.day, u.external_id, u.name;
+
+COMMENT ON VIEW centile.daily_points IS 'Events and points of each player on each day of the board''s time zone, without voided ones. Example: SELECT day, user_id, events, points FROM centile.daily_points WHERE board = ''main'' AND day BETWEEN ''2024-01-15'' AND ''2024-01-16'' ORDER BY day, points DESC;';
+
+CREATE VIEW centile.daily_activity AS
+ SELECT d.board,
+    d.day,
+    count(*) AS players,
+    (sum(d.events))::bigint AS events,
+    sum(d.points) AS points
+   FROM centile.daily_points d
+  GROUP BY d.board, d.day;
+
+COMMENT ON VIEW centile.daily_activity IS 'Players who scored, events and points of each day of the board''s time zone, without voided ones. Example: SELECT day, players, events, points FROM centile.daily_activity WHERE board = ''main'' ORDER BY day;';
+
+CREATE VIEW centile.imports AS
+ SELECT i.id AS import_id,
+    b.slug AS board,
+    i.source,
+    i.started_at,
+    i.ended_at,
+    i.abandoned_at
+   FROM (centile_store.imports i
+     JOIN centile_store.boards b ON ((b.id = i.board_id)));
+
+COMMENT ON VIEW centile.imports IS 'Imports of all boards; one without an end keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
+
+CREATE VIEW centile.last_month AS
+ SELECT b.slug AS board,
+    p.label,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.cut_off IS NOT NULL) THEN 'closing'::text
+            ELSE 'due'::text
+        END AS state,
+    r."position",
+    r.rank,
+    r.user_id,
+    r.user_name,
+    r.score,
+    r.reached_at
+   FROM (((centile_store.boards b
+     CROSS JOIN LATERAL centile.period_before('month'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
+     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label))))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || p.label)) r("position", rank, user_id, user_name, score, reached_at))
+  WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
+
+COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
+
+CREATE VIEW centile.last_week AS
+ SELECT b.slug AS board,
+    p.label,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.cut_off IS NOT NULL) THEN 'closing'::text
+            ELSE 'due'::text
+        END AS state,
+    r."position",
+    r.rank,
+    r.user_id,
+    r.user_name,
+    r.score,
+    r.reached_at
+   FROM (((centile_store.boards b
+     CROSS JOIN LATERAL centile.period_before('week'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
+     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label))))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || p.label)) r("position", rank, user_id, user_name, score, reached_at))
+  WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
+
+COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
+
+CREATE VIEW centile.period_status AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.cut_off IS NOT NULL) THEN 'closing'::text
+            WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
+            ELSE 'open'::text
+        END AS state,
+    p.starts_at,
+    p.ends_at,
+        CASE
+            WHEN (p.ranking_id IS NULL) THEN p.archive_players
+            ELSE ( SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce"
+               FROM centile_store.bucket_counts x,
+                LATERAL unnest(x.counts) c(players)
+              WHERE (x.ranking_id = p.ranking_id))
+        END AS players,
+        CASE
+            WHEN (p.ranking_id IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), g.layout, ( SELECT string_agg((l.batch)::text, '-'::text ORDER BY l.lane) AS string_agg
+               FROM centile_store.board_lanes l
+              WHERE (l.board_id = p.board_id)))
+            WHEN (p.frozen_top IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), ('a'::text || p.id), p.archive_revision)
+            ELSE NULL::text
+        END AS version,
+    e.last_event_at,
+    (statement_timestamp() - e.last_event_at) AS last_event_age,
+        CASE
+            WHEN (p.frozen_top IS NOT NULL) THEN ('centile_archive.'::text || p.archive_name)
+            ELSE NULL::text
+        END AS archive,
+    NULLIF(p.archive_revision, 0) AS revision,
+    p.archive_differences AS differences,
+        CASE
+            WHEN ((p.state = 'closed'::text) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
+            ELSE NULL::boolean
+        END AS agrees,
+    ((p.frozen_top IS NOT NULL) AND COALESCE((p.corrected_at > p.cut_off_at), false)) AS needs_refresh,
+    p.closed_at,
+    p.id AS period_id
+   FROM ((((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
+     LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = 'm'::"char") AND a.relispopulated)))
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
+                    WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at) AND (NOT (EXISTS ( SELECT
+                       FROM centile_store.periods c
+                      WHERE ((c.board_id = p.board_id) AND (c.cut_off IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
+                    ELSE ( SELECT max(x.reached_at) AS max
+                       FROM centile_store.leaderboard x
+                      WHERE (x.ranking_id = p.ranking_id))
+                END AS last_event_at
+           FROM ( SELECT max(l_1.last_at) AS last_at
+                   FROM centile_store.board_lanes l_1
+                  WHERE (l_1.board_id = p.board_id)) l) e);
+
+COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+
+CREATE VIEW centile.periods AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+    p.starts_at,
+    p.ends_at,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
+            ELSE 'open'::text
+        END AS state,
+        CASE
+            WHEN (p.ranking_id IS NULL) THEN p.archive_players
+            ELSE ( SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce"
+               FROM centile_store.bucket_counts x,
+                LATERAL unnest(x.counts) c(players)
+              WHERE (x.ranking_id = p.ranking_id))
+        END AS players,
+    g.layout,
+    p.id AS period_id,
+    p.ranking_id,
+        CASE
+            WHEN (p.frozen_top IS NOT NULL) THEN ('centile_archive.'::text || p.archive_name)
+            ELSE NULL::text
+        END AS archive,
+        CASE
+            WHEN (p.frozen_top IS NOT NULL) THEN p.archive_revision
+            ELSE NULL::integer
+        END AS archive_revision
+   FROM ((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
+
+COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
+
+CREATE TABLE centile_store.leaderboard_bucket (
+    bucket smallint NOT NULL,
+    ranking_id bigint NOT NULL,
+    rank_key bigint NOT NULL,
+    tie_key bigint NOT NULL,
+    user_key bigint NOT NULL
+)
+PARTITION BY LIST (bucket);
+
+COMMENT ON TABLE centile_store.leaderboard_bucket IS 'Rank keys of all rankings, in 100 tables by score range: the rows that ranks are counted over.';
+
+CREATE TABLE centile_store.stripe_counts (
+    ranking_id bigint NOT NULL,
+    bucket smallint NOT NULL,
+    lane smallint NOT NULL,
+    counts integer[] NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', toast_tuple_target='8160');
+
+COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything.';
+
+CREATE VIEW centile.ranking_counts AS
+ SELECT x.board,
+    x.kind,
+    x.label,
+    x.in_buckets,
+    x.in_stripes,
+    x.bucket_rows,
+    x.entries,
+    ((x.in_buckets = x.in_stripes) AND (x.in_stripes = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree
+   FROM ( SELECT b.slug AS board,
+            p.kind,
+            p.label,
+            ( SELECT (COALESCE(sum(n.n), (0)::numeric))::bigint AS "coalesce"
+                   FROM centile_store.bucket_counts c,
+                    LATERAL unnest(c.counts) n(n)
+                  WHERE (c.ranking_id = p.ranking_id)) AS in_buckets,
+            ( SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
+                   FROM centile_store.stripe_counts s,
+                    LATERAL unnest(s.counts) n(n)
+                  WHERE (s.ranking_id = p.ranking_id)) AS in_stripes,
+            ( SELECT count(*) AS count
+                   FROM centile_store.leaderboard_bucket r
+                  WHERE (r.ranking_id = p.ranking_id)) AS bucket_rows,
+            ( SELECT count(*) AS count
+                   FROM centile_store.leaderboard l
+                  WHERE (l.ranking_id = p.ranking_id)) AS entries
+           FROM (centile_store.periods p
+             JOIN centile_store.boards b ON ((b.id = p.board_id)))
+          WHERE (p.ranking_id IS NOT NULL)) x;
+
+COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, stripe counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
 
 CREATE VIEW centile.score_history AS
  SELECT t.id AS transaction_id,
@@ -4674,19 +5651,6 @@ CREATE VIEW centile.score_history AS
      JOIN centile_store.users u ON ((u.id = t.user_id)));
 
 COMMENT ON VIEW centile.score_history IS 'Every act in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
-
-CREATE TABLE centile_store.leaderboard (
-    ranking_id bigint NOT NULL,
-    user_id bigint NOT NULL,
-    score bigint NOT NULL,
-    rank_key bigint NOT NULL,
-    tie_key bigint NOT NULL,
-    reached_at timestamp with time zone NOT NULL,
-    only_zeros boolean NOT NULL
-)
-WITH (fillfactor='80');
-
-COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking; only_zeros while no event with points other than 0 counts.';
 
 CREATE VIEW centile.standings AS
  SELECT b.slug AS board,
@@ -4707,6 +5671,50 @@ CREATE VIEW centile.standings AS
      JOIN centile_store.users u ON ((u.id = l.user_id)));
 
 COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, worked out by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
+
+CREATE TABLE centile_store.outbox (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    period_id bigint NOT NULL,
+    kind text NOT NULL,
+    payload jsonb NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    delivered_at timestamp with time zone,
+    attempts integer DEFAULT 0 NOT NULL,
+    next_attempt_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    last_status integer,
+    last_error text,
+    CONSTRAINT outbox_kind_known CHECK ((kind = 'period_closed'::text))
+);
+
+COMMENT ON TABLE centile_store.outbox IS 'Events for the outside, written with what they tell of, delivered to the board''s webhook at least once.';
+
+CREATE VIEW centile.upkeep AS
+ SELECT d.periods_due,
+    d.oldest_due_age,
+    d.closings_unfinished,
+    d.archive_differences,
+    d.archives_to_refresh,
+    ( SELECT count(*) AS count
+           FROM centile_store.imports i
+          WHERE ((i.ended_at IS NULL) AND (i.abandoned_at IS NULL))) AS imports_open,
+    ( SELECT count(*) AS count
+           FROM centile_store.rankings r
+          WHERE (r.released_at IS NOT NULL)) AS released_rankings,
+    o.outbox_waiting,
+    o.outbox_oldest_age
+   FROM (( SELECT count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp()))) AS periods_due,
+            (statement_timestamp() - min(p.ends_at) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp())))) AS oldest_due_age,
+            count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off IS NOT NULL))) AS closings_unfinished,
+            (COALESCE(sum(p.archive_differences), (0)::numeric))::bigint AS archive_differences,
+            count(*) FILTER (WHERE ((p.frozen_top IS NOT NULL) AND (p.corrected_at > p.cut_off_at))) AS archives_to_refresh
+           FROM centile_store.periods p) d
+     CROSS JOIN ( SELECT count(*) AS outbox_waiting,
+            (statement_timestamp() - min(o_1.created_at)) AS outbox_oldest_age
+           FROM centile_store.outbox o_1
+          WHERE (o_1.delivered_at IS NULL)) o);
+
+COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, released_rankings, outbox_waiting FROM centile.upkeep;';
 
 CREATE VIEW centile.users AS
  SELECT users.external_id AS user_id,
@@ -4729,6 +5737,15 @@ CREATE TABLE centile_store.applied_sql (
 
 COMMENT ON TABLE centile_store.applied_sql IS 'Which edition of the functions and views under sql/ this database has.';
 
+ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.audit_log_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
+
 CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,
     user_id bigint NOT NULL,
@@ -4747,26 +5764,14 @@ ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
-CREATE TABLE centile_store.bucket_counts (
-    ranking_id bigint NOT NULL,
-    lane smallint NOT NULL,
-    counts bigint[] NOT NULL,
-    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
-)
-WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
-
-CREATE TABLE centile_store.leaderboard_bucket (
-    bucket smallint NOT NULL,
-    ranking_id bigint NOT NULL,
-    rank_key bigint NOT NULL,
-    tie_key bigint NOT NULL,
-    user_key bigint NOT NULL
-)
-PARTITION BY LIST (bucket);
-
-COMMENT ON TABLE centile_store.leaderboard_bucket IS 'Rank keys of all rankings, in 100 tables by score range: the rows that ranks are counted over.';
+ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.imports_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 CREATE TABLE centile_store.leaderboard_bucket_00 (
     bucket smallint NOT NULL,
@@ -4778,6 +5783,15 @@ CREATE TABLE centile_store.leaderboard_bucket_00 (
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.02');
 
 COMMENT ON TABLE centile_store.leaderboard_bucket_00 IS 'Bucket 0 of 99: one of the 100 score ranges.';
+
+ALTER TABLE centile_store.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.outbox_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 ALTER TABLE centile_store.periods ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.periods_id_seq
@@ -4823,16 +5837,6 @@ ALTER TABLE centile_store.score_transactions ALTER COLUMN id ADD GENERATED ALWAY
     CACHE 1
 );
 
-CREATE TABLE centile_store.stripe_counts (
-    ranking_id bigint NOT NULL,
-    bucket smallint NOT NULL,
-    lane smallint NOT NULL,
-    counts integer[] NOT NULL
-)
-WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', toast_tuple_target='8160');
-
-COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything.';
-
 CREATE TABLE centile_store.transaction_ids (
     board_id integer NOT NULL,
     external_id text NOT NULL COLLATE pg_catalog."C",
@@ -4853,6 +5857,17 @@ ALTER TABLE centile_store.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY
     CACHE 1
 );
 
+CREATE TABLE centile_store.webhooks (
+    board_id integer NOT NULL,
+    url text NOT NULL,
+    secret bytea NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT webhooks_secret_length CHECK (((octet_length(secret) >= 16) AND (octet_length(secret) <= 64))),
+    CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
+);
+
+COMMENT ON TABLE centile_store.webhooks IS 'Where the events of a board are sent, and what they are signed with.';
+
 ALTER TABLE ONLY centile_store.leaderboard_bucket ATTACH PARTITION centile_store.leaderboard_bucket_00 FOR VALUES IN ('0');
 
 ALTER TABLE ONLY centile_store.api_keys
@@ -4860,6 +5875,12 @@ ALTER TABLE ONLY centile_store.api_keys
 
 ALTER TABLE ONLY centile_store.applied_sql
     ADD CONSTRAINT applied_sql_pkey PRIMARY KEY (one_row);
+
+ALTER TABLE ONLY centile_store.archive_differences
+    ADD CONSTRAINT archive_differences_pkey PRIMARY KEY (period_id, revision, user_id);
+
+ALTER TABLE ONLY centile_store.audit_log
+    ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY centile_store.board_lanes
     ADD CONSTRAINT board_lanes_pkey PRIMARY KEY (board_id, lane);
@@ -4876,11 +5897,23 @@ ALTER TABLE ONLY centile_store.boards
 ALTER TABLE ONLY centile_store.bucket_counts
     ADD CONSTRAINT bucket_counts_pkey PRIMARY KEY (ranking_id, lane);
 
+ALTER TABLE ONLY centile_store.imports
+    ADD CONSTRAINT imports_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY centile_store.leaderboard_bucket_00
     ADD CONSTRAINT leaderboard_bucket_00_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
 
 ALTER TABLE ONLY centile_store.leaderboard
     ADD CONSTRAINT leaderboard_pkey PRIMARY KEY (ranking_id, user_id);
+
+ALTER TABLE ONLY centile_store.outbox
+    ADD CONSTRAINT outbox_once_key UNIQUE (period_id, kind);
+
+ALTER TABLE ONLY centile_store.outbox
+    ADD CONSTRAINT outbox_pkey PRIMARY KEY (id);
+
+ALTER TABLE ONLY centile_store.periods
+    ADD CONSTRAINT periods_archive_name_key UNIQUE (archive_name);
 
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_label_key UNIQUE (board_id, kind, label);
@@ -4915,7 +5948,18 @@ ALTER TABLE ONLY centile_store.users
 ALTER TABLE ONLY centile_store.users
     ADD CONSTRAINT users_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY centile_store.webhooks
+    ADD CONSTRAINT webhooks_pkey PRIMARY KEY (board_id);
+
+CREATE INDEX imports_unended_idx ON centile_store.imports USING btree (board_id) WHERE ((ended_at IS NULL) AND (abandoned_at IS NULL));
+
+CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (next_attempt_at, id) WHERE (delivered_at IS NULL);
+
+CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHERE (state = 'open'::text);
+
 CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, starts_at);
+
+CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WHERE (released_at IS NOT NULL);
 
 CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id) WHERE (kind <> 'score'::text);
 
@@ -4925,11 +5969,20 @@ CREATE INDEX stripes_bucket_idx ON centile_store.stripes USING btree (ranking_id
 
 CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+ALTER TABLE ONLY centile_store.archive_differences
+    ADD CONSTRAINT archive_differences_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
+
 ALTER TABLE ONLY centile_store.board_lanes
     ADD CONSTRAINT board_lanes_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
 ALTER TABLE ONLY centile_store.board_players
     ADD CONSTRAINT board_players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
+ALTER TABLE ONLY centile_store.imports
+    ADD CONSTRAINT imports_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
+ALTER TABLE ONLY centile_store.outbox
+    ADD CONSTRAINT outbox_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
@@ -4940,84 +5993,411 @@ ALTER TABLE ONLY centile_store.periods
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
+ALTER TABLE ONLY centile_store.webhooks
+    ADD CONSTRAINT webhooks_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
 GRANT USAGE ON SCHEMA centile TO centile_reader;
+GRANT USAGE ON SCHEMA centile TO centile_service;
 
 GRANT USAGE ON SCHEMA centile_archive TO centile_reader;
+GRANT USAGE ON SCHEMA centile_archive TO centile_service;
 
-GRANT USAGE ON SCHEMA centile_store TO centile_reader;
+GRANT USAGE ON SCHEMA centile_store TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.day_start(p_date date, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_reader;
+GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
+GRANT ALL ON FUNCTION centile.epoch() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.lane_hash(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.rankings TO centile_reader;
+REVOKE ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.ranking_named(p_board text, p_period text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_named(p_board text, p_period text) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.ranking(p_board text, p_period text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.boards TO centile_reader;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint) TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.board_lanes TO centile_reader;
+REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.expired_archives() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.has_import(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.has_import(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_state(p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 
 GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
+GRANT SELECT ON TABLE centile.api_keys TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.archive_differences TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
+
+GRANT SELECT ON TABLE centile.archive_differences TO centile_reader;
+GRANT SELECT ON TABLE centile.archive_differences TO centile_service;
+
+GRANT SELECT ON TABLE centile.archive_index TO centile_reader;
+GRANT SELECT ON TABLE centile.archive_index TO centile_service;
+
+GRANT SELECT,INSERT ON TABLE centile_store.audit_log TO centile_service;
+
+GRANT SELECT ON TABLE centile.audit_log TO centile_reader;
+GRANT SELECT ON TABLE centile.audit_log TO centile_service;
 
 GRANT SELECT ON TABLE centile.boards TO centile_reader;
+GRANT SELECT ON TABLE centile.boards TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.periods TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.stripes TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripes TO centile_service;
 
-GRANT SELECT ON TABLE centile.buckets TO centile_reader;
+GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_reader;
+GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard TO centile_service;
+
+GRANT SELECT ON TABLE centile.current_ranking_month TO centile_reader;
+GRANT SELECT ON TABLE centile.current_ranking_month TO centile_service;
+
+GRANT SELECT ON TABLE centile.current_ranking_week TO centile_reader;
+GRANT SELECT ON TABLE centile.current_ranking_week TO centile_service;
+
+GRANT SELECT,INSERT ON TABLE centile_store.score_transactions TO centile_service;
+
+GRANT SELECT ON TABLE centile.ledger_months TO centile_reader;
+GRANT SELECT ON TABLE centile.ledger_months TO centile_service;
+
+GRANT SELECT ON TABLE centile.daily_points TO centile_reader;
+GRANT SELECT ON TABLE centile.daily_points TO centile_service;
+
+GRANT SELECT ON TABLE centile.daily_activity TO centile_reader;
+GRANT SELECT ON TABLE centile.daily_activity TO centile_service;
+
+GRANT SELECT ON TABLE centile.imports TO centile_reader;
+GRANT SELECT ON TABLE centile.imports TO centile_service;
+
+GRANT SELECT ON TABLE centile.last_month TO centile_reader;
+GRANT SELECT ON TABLE centile.last_month TO centile_service;
+
+GRANT SELECT ON TABLE centile.last_week TO centile_reader;
+GRANT SELECT ON TABLE centile.last_week TO centile_service;
+
+GRANT SELECT ON TABLE centile.period_status TO centile_reader;
+GRANT SELECT ON TABLE centile.period_status TO centile_service;
 
 GRANT SELECT ON TABLE centile.periods TO centile_reader;
+GRANT SELECT ON TABLE centile.periods TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.score_transactions TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.users TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripe_counts TO centile_service;
+
+GRANT SELECT ON TABLE centile.ranking_counts TO centile_reader;
+GRANT SELECT ON TABLE centile.ranking_counts TO centile_service;
 
 GRANT SELECT ON TABLE centile.score_history TO centile_reader;
-
-GRANT SELECT ON TABLE centile_store.leaderboard TO centile_reader;
+GRANT SELECT ON TABLE centile.score_history TO centile_service;
 
 GRANT SELECT ON TABLE centile.standings TO centile_reader;
+GRANT SELECT ON TABLE centile.standings TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
+
+GRANT SELECT ON TABLE centile.upkeep TO centile_reader;
+GRANT SELECT ON TABLE centile.upkeep TO centile_service;
 
 GRANT SELECT ON TABLE centile.users TO centile_reader;
+GRANT SELECT ON TABLE centile.users TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.applied_sql TO centile_reader;
+GRANT SELECT ON TABLE centile_store.applied_sql TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.board_players TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.bucket_counts TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.leaderboard_bucket TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.leaderboard_bucket_00 TO centile_reader;
+GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.profile_revision TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;
 
-GRANT SELECT ON TABLE centile_store.stripe_counts TO centile_reader;
-
-GRANT SELECT ON TABLE centile_store.transaction_ids TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;

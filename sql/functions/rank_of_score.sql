@@ -1,6 +1,7 @@
 -- Where a newcomer with this score would stand: behind equals, except where they share a rank.
 CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time') RETURNS bigint
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 RETURN (SELECT coalesce((SELECT 1 + centile_store.newcomers_above(g.id, p_score)
                          FROM centile_store.rankings g WHERE g.id = centile_store.ranking_named(p_board, p_period)), 1));
 

@@ -23,7 +23,8 @@ BEGIN
         cut_off_at = clock_timestamp()
     WHERE p.id = p_period_id;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
-    EXECUTE format('UPDATE centile_store.periods SET archive_players = (SELECT count(*) FROM centile_archive.%I) WHERE id = $1',
+    EXECUTE format('UPDATE centile_store.periods p SET (archive_players, archive_last_at) =
+                        (SELECT count(*), max(a.reached_at) FROM centile_archive.%I a) WHERE p.id = $1',
         v_before.archive_name) USING p_period_id;
     UPDATE centile_store.periods
     SET archive_revision = archive_revision + 1, frozen_top = centile_store.freeze_top(p_period_id)

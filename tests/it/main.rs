@@ -19,4 +19,5 @@ mod sql_boundary;
 mod sql_contract;
 mod sql_period;
 mod sql_property;
+mod sql_roles;
 mod support;
