@@ -5404,12 +5404,15 @@ CREATE VIEW centile.daily_points AS
            FROM (( SELECT min(m_1.month) AS first,
                     max(m_1.month) AS last
                    FROM centile.ledger_months m_1) m
-             CROSS JOIN LATERAL generate_series(((m.first - 1))::timestamp without time zone, LEAST((m.last + '1 mon'::interval), (((statement_timestamp() AT TIME ZONE 'UTC'::text))::date + '1 day'::interval)), '1 day'::interval) x(day))) d)
+             CROSS JOIN LATERAL generate_series(((m.first - 1))::timestamp without time zone, LEAST((m.last + '1 mon'::interval), (((statement_timestamp() AT TIME ZONE 'UTC'::text))::date + '1 day'::interval)), '1 day'::interval) x(day))
+          WHERE (EXISTS ( SELECT
+                   FROM centile.ledger_months h
+                  WHERE ((x.day >= (h.month - '1 day'::interval)) AND (x.day <= (h.month + '1 mon'::interval)))))) d)
      CROSS JOIN LATERAL ( SELECT centile.day_start(d.day, b.time_zone) AS starts_at,
             centile.day_start((d.day + 1), b.time_zone) AS ends_at
          OFFSET 0) p)
-     CROSS JOIN LATERAL generate_series(date_trunc('day'::text, (p.starts_at AT TIME ZONE 'UTC'::text)), ((p.ends_at AT TIME ZONE 'UTC'::text) - '00:00:00.000001'::interval), '1 day'::interval) c(utc_day))
-     JOIN centile_store.score_transactions t ON (((t.board_id = b.id) AND (t.kind = 'score'::text) AND (date_trunc('day'::text, (t.occurred_at AT TIME ZONE 'UTC'::text)) = c.utc_day) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
+     CROSS JOIN LATERAL unnest(ARRAY[(d.day - 1), d.day, (d.day + 1)]) c(utc_date))
+     JOIN centile_store.score_transactions t ON (((t.board_id = b.id) AND (t.kind = 'score'::text) AND (((t.occurred_at AT TIME ZONE 'UTC'::text))::date = c.utc_date) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
      JOIN centile_store.users u ON ((u.id = t.user_id)))
   WHERE (NOT (EXISTS ( SELECT
            FROM centile_store.score_transactions v

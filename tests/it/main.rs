@@ -20,4 +20,5 @@ mod sql_contract;
 mod sql_period;
 mod sql_property;
 mod sql_roles;
+mod sql_views;
 mod support;

@@ -225,6 +225,13 @@ async fn the_service_serves_and_closes_in_a_database_of_a_plain_owner() {
     let request = serve.client.get(serve.at("/v1/boards/main/scores/ann?period=week")).send().await.unwrap();
     let standing: Value = request.json().await.unwrap();
     assert_eq!((&standing["rank"], &standing["score"]), (&json!(1), &json!(7)), "{standing}");
+    let version: String = query_scalar(
+        "SELECT version FROM centile.period_status WHERE board = 'main' AND kind = 'week' AND state = 'open'",
+    )
+    .fetch_one(&mut service)
+    .await
+    .unwrap();
+    assert_eq!(standing["version"], version);
     assert!(serve.stop().await.success(), "{}", serve.output());
 
     let months: Vec<String> =
