@@ -102,7 +102,7 @@ async fn last_week(connection: &mut PgConnection) -> (Option<String>, Vec<(i64, 
     (state, rows.iter().map(|row| (row.get("rank"), row.get("user_id"), row.get("score"))).collect())
 }
 
-/// State, players, differences, agrees, needs_refresh and archive of last week, as text.
+/// What `period_status` says of last week, and `upkeep`, as text.
 async fn status(connection: &mut PgConnection) -> String {
     query_scalar(
         "SELECT concat_ws(' ', p.state, p.players, coalesce(p.differences::text, '-'), coalesce(p.agrees::text, '-'), p.needs_refresh,
@@ -141,8 +141,13 @@ async fn a_period_is_seen_on_its_way() {
         .await
         .unwrap();
     assert_eq!(last_week(&mut connection).await.0.unwrap(), "closing");
-    // The lanes' time is that of the cut-off now, which is no event's.
     assert_eq!(status(&mut connection).await, "closing 3 - - f f t 1 1 0 0 0");
+    // The lanes' time is that of the cut-off now, which is no event of this week.
+    let quiet: bool = query_scalar("SELECT last_event_at IS NULL FROM centile.period_status WHERE state = 'open'")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert!(quiet);
 
     raw_sql(
         "SELECT centile_store.build_archive(1); SELECT centile_store.compare_archive(1);
