@@ -5449,7 +5449,7 @@ CREATE VIEW centile.last_month AS
     p.label,
         CASE
             WHEN (p.state = 'closed'::text) THEN 'closed'::text
-            WHEN (p.cut_off IS NOT NULL) THEN 'closing'::text
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             ELSE 'due'::text
         END AS state,
     r."position",
@@ -5471,7 +5471,7 @@ CREATE VIEW centile.last_week AS
     p.label,
         CASE
             WHEN (p.state = 'closed'::text) THEN 'closed'::text
-            WHEN (p.cut_off IS NOT NULL) THEN 'closing'::text
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             ELSE 'due'::text
         END AS state,
     r."position",
@@ -5494,7 +5494,7 @@ CREATE VIEW centile.period_status AS
     p.label,
         CASE
             WHEN (p.state = 'closed'::text) THEN 'closed'::text
-            WHEN (p.cut_off IS NOT NULL) THEN 'closing'::text
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
             ELSE 'open'::text
         END AS state,
@@ -5538,7 +5538,7 @@ CREATE VIEW centile.period_status AS
                     WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
                     WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at) AND (NOT (EXISTS ( SELECT
                        FROM centile_store.periods c
-                      WHERE ((c.board_id = p.board_id) AND (c.cut_off IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
+                      WHERE ((c.board_id = p.board_id) AND (c.cut_off_at IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
                     ELSE ( SELECT max(x.reached_at) AS max
                        FROM centile_store.leaderboard x
                       WHERE (x.ranking_id = p.ranking_id))
@@ -5708,7 +5708,7 @@ CREATE VIEW centile.upkeep AS
     o.outbox_oldest_age
    FROM (( SELECT count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp()))) AS periods_due,
             (statement_timestamp() - min(p.ends_at) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp())))) AS oldest_due_age,
-            count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off IS NOT NULL))) AS closings_unfinished,
+            count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
             (COALESCE(sum(p.archive_differences), (0)::numeric))::bigint AS archive_differences,
             count(*) FILTER (WHERE ((p.frozen_top IS NOT NULL) AND (p.corrected_at > p.cut_off_at))) AS archives_to_refresh
            FROM centile_store.periods p) d

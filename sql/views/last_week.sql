@@ -2,7 +2,7 @@
 -- from then on. Nothing where nobody scored, and nothing once retention has dropped the archive.
 CREATE VIEW centile.last_week AS
 SELECT b.slug AS board, p.label,
-       CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off IS NOT NULL THEN 'closing' ELSE 'due' END AS state,
+       CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing' ELSE 'due' END AS state,
        r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
 FROM centile_store.boards b
 CROSS JOIN LATERAL centile.period_before('week', statement_timestamp(), b.time_zone) AS x

@@ -8,7 +8,7 @@ SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differe
 FROM (
     SELECT count(*) FILTER (WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()) AS periods_due,
            statement_timestamp() - min(p.ends_at) FILTER (WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()) AS oldest_due_age,
-           count(*) FILTER (WHERE p.state = 'open' AND p.cut_off IS NOT NULL) AS closings_unfinished,
+           count(*) FILTER (WHERE p.state = 'open' AND p.cut_off_at IS NOT NULL) AS closings_unfinished,
            coalesce(sum(p.archive_differences), 0)::bigint AS archive_differences,
            count(*) FILTER (WHERE p.frozen_top IS NOT NULL AND p.corrected_at > p.cut_off_at) AS archives_to_refresh
     FROM centile_store.periods p) d
