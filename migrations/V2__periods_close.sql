@@ -4,7 +4,10 @@
 -- Serving, closing and refreshing; owns nothing.
 DO $$
 BEGIN
-    CREATE ROLE centile_service NOLOGIN;
+    -- Who may not make roles is refused before PostgreSQL looks whether there is one.
+    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'centile_service') THEN
+        CREATE ROLE centile_service NOLOGIN;
+    END IF;
 EXCEPTION
     WHEN duplicate_object OR unique_violation THEN NULL;
     WHEN insufficient_privilege THEN
@@ -34,6 +37,7 @@ ALTER TABLE centile_store.periods
     ADD COLUMN archive_name        text COLLATE "C",
     ADD COLUMN archive_revision    integer NOT NULL DEFAULT 0,
     ADD COLUMN archive_players     bigint,
+    ADD COLUMN archive_last_at     timestamptz,
     ADD COLUMN archive_differences bigint,
     ADD COLUMN frozen_top          bytea,
     ADD COLUMN closed_at           timestamptz,
@@ -48,6 +52,7 @@ ALTER TABLE centile_store.periods
 COMMENT ON TABLE centile_store.periods IS
 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off.';
 COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
+COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
 COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
 
@@ -154,3 +159,16 @@ REVOKE USAGE ON SCHEMA centile_store FROM centile_reader;
 
 GRANT USAGE ON SCHEMA centile, centile_store, centile_archive TO centile_service;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA centile_store TO centile_service;
+-- What is append-only, and what only migrations write.
+REVOKE UPDATE, DELETE ON centile_store.score_transactions, centile_store.audit_log FROM centile_service;
+REVOKE INSERT, UPDATE, DELETE ON centile_store.applied_sql FROM centile_service;
+-- The ledger's months are reached through the ledger; those that are made later have no rights of their own either.
+DO $$
+DECLARE
+    v_month regclass;
+BEGIN
+    FOR v_month IN SELECT i.inhrelid::regclass FROM pg_inherits i WHERE i.inhparent = 'centile_store.score_transactions'::regclass LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM centile_service', v_month);
+    END LOOP;
+END
+$$;

@@ -231,7 +231,8 @@ $$;
 COMMENT ON FUNCTION centile.day_start(p_date date, p_zone text) IS 'The first instant whose local date in the time zone is the date or a later one. Example: SELECT centile.day_start(''2024-01-15'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone DEFAULT now(), p_until timestamp with time zone DEFAULT (now() + '2 mons'::interval)) RETURNS integer
-    LANGUAGE plpgsql
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     SET "TimeZone" TO 'UTC'
     AS $$
 DECLARE
@@ -281,7 +282,8 @@ $$;
 COMMENT ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) IS 'Makes the users of these ids that do not exist yet and returns how many. Example: SELECT centile.ensure_users(ARRAY[''ann'', ''fay''], ARRAY[''Ann'', ''Fay'']);';
 
 CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL::bigint[], p_user_ids bigint[] DEFAULT NULL::bigint[]) RETURNS TABLE(user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamp with time zone, only_zeros boolean)
-    LANGUAGE plpgsql STABLE
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $_$
 BEGIN
     RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,
@@ -383,7 +385,8 @@ $$;
 COMMENT ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) IS 'Opens the periods of a board that hold these times and returns how many were opened. Example: SELECT centile.open_periods(board_id, ARRAY[timestamptz ''2024-02-01 12:00Z'']) FROM centile.boards WHERE slug = ''main'';';
 
 CREATE FUNCTION centile.page(p_board text, p_period text DEFAULT 'all_time'::text, p_from bigint DEFAULT 1, p_limit integer DEFAULT 10) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
     FROM centile_store.source_named(p_board, p_period) s
@@ -484,7 +487,8 @@ $_$;
 COMMENT ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) IS 'The day, week, month or all_time of this label with its bounds [starts_at, ends_at); no row when the time zone has none such. Example: SELECT * FROM centile.period_named(''month'', ''2024-01'', ''Europe/Berlin'');';
 
 CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamp with time zone)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(p.players - 1, 1), p.players, p.reached_at
     FROM centile_store.source_named(p_board, p_period) s
@@ -501,7 +505,8 @@ $$;
 COMMENT ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) IS 'Rank, position and percentile of a player in a period. Example: SELECT * FROM centile.player_rank(''main'', ''ann'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text DEFAULT 'all_time'::text, p_around integer DEFAULT 4) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
     SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
     FROM centile_store.source_named(p_board, p_period) s
@@ -587,10 +592,43 @@ $$;
 COMMENT ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) IS 'The current ranking of a period, or the period itself when its archive answers for it. Example: SELECT * FROM centile_store.source_named(''main'', ''all_time'');';
 
 CREATE FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text DEFAULT 'all_time'::text) RETURNS bigint
-    LANGUAGE sql STABLE
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
     RETURN (SELECT (1 + COALESCE(centile_store.newcomers_above(s.ranking_id, rank_of_score.p_score), (SELECT a.above FROM centile_store.archive_newcomers_above(s.archived_period_id, rank_of_score.p_score) a(above)), (0)::bigint)) FROM centile_store.source_named(rank_of_score.p_board, rank_of_score.p_period) s(ranking_id, archived_period_id));
 
 COMMENT ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) IS 'The rank that a newcomer with this score would have. Example: SELECT centile.rank_of_score(''main'', 100), centile.rank_of_score(''main'', 150) AS equal_to_the_best;';
+
+CREATE FUNCTION centile.ranking(p_board text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, score bigint, reached_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 100000
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board   centile_store.boards := centile_store.board_named(p_board);
+    v_meant   record;
+    v_archive centile_store.periods;
+BEGIN
+    SELECT * INTO v_meant FROM centile.resolve_period(v_board.id, p_period);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+    ELSIF v_meant.ranking_id IS NOT NULL THEN
+        RETURN QUERY
+        SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
+        FROM centile_store.page_rows(v_meant.ranking_id, 1, centile_store.player_count(v_meant.ranking_id)::integer) r;
+    ELSIF v_meant.archive_revision IS NOT NULL THEN
+        SELECT * INTO STRICT v_archive FROM centile_store.periods p WHERE p.id = v_meant.period_id;
+        RETURN QUERY
+        SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
+        FROM centile_store.archive_rows(v_archive.archive_name, v_board.score_order, 1, v_archive.archive_players::integer) r;
+    ELSIF v_meant.state = 'closed' THEN
+        RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
 CREATE FUNCTION centile.remove_webhook(p_board text) RETURNS void
     LANGUAGE plpgsql
@@ -669,7 +707,8 @@ $$;
 COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) IS 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
 
 CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, meant_from timestamp with time zone, meant_until timestamp with time zone)
-    LANGUAGE plpgsql STABLE ROWS 1
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
+    SET search_path TO 'pg_catalog', 'pg_temp'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -2594,6 +2633,7 @@ CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
 DECLARE
     v_period      centile_store.periods;
     v_players     bigint;
+    v_last_at     timestamptz;
     v_differences bigint;
     v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
     v_misplaced   text := 'false';
@@ -2626,12 +2666,13 @@ BEGIN
             SELECT $1, 1, d.user_id, d.score, d.reached_at, d.live_score, d.live_reached_at
             FROM different d ORDER BY d.user_id LIMIT 1000
         )
-        SELECT (SELECT count(*) FROM centile_archive.%1$I), (SELECT count(*) FROM different)
+        SELECT x.players, x.last_at, (SELECT count(*) FROM different)
+        FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
         $query$, v_period.archive_name, v_live, v_misplaced)
-    INTO v_players, v_differences
+    INTO v_players, v_last_at, v_differences
     USING p_period_id, v_period.board_id, v_period.ranking_id;
 
-    UPDATE centile_store.periods SET archive_players = v_players, archive_differences = v_differences WHERE id = p_period_id;
+    UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;
 END
 $_$;
@@ -4466,7 +4507,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), convert_from(centile_store.freeze_top(2), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json;';
+COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';
 
 CREATE TABLE centile_store.imports (
     id bigint NOT NULL,
@@ -5198,6 +5239,7 @@ DECLARE
     v_was    bigint[];
     v_is     bigint[];
     v_players bigint;
+    v_last_at timestamptz;
 BEGIN
     -- One refresh of a period at a time. The period's row is left alone until the end: corrections wait for it.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
@@ -5213,10 +5255,10 @@ BEGIN
     WHERE c.period_id = p_period_id
     RETURNING was.batches, c.batches INTO v_was, v_is;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
-    EXECUTE format('SELECT count(*) FROM centile_archive.%I', v_before.archive_name) INTO v_players;
+    EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
-    SET archive_players = v_players, archive_revision = archive_revision + 1, cut_off_at = v_at
+    SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = v_at
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
@@ -5465,6 +5507,142 @@ CREATE VIEW centile.api_keys AS
 
 COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT name, role, boards, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
 
+CREATE TABLE centile_store.archive_differences (
+    period_id bigint NOT NULL,
+    revision integer NOT NULL,
+    user_id bigint NOT NULL,
+    archive_score bigint,
+    archive_reached_at timestamp with time zone,
+    live_score bigint,
+    live_reached_at timestamp with time zone,
+    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+);
+
+COMMENT ON TABLE centile_store.archive_differences IS 'Where the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
+
+CREATE TABLE centile_store.periods (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    kind text NOT NULL,
+    label text NOT NULL,
+    starts_at timestamp with time zone NOT NULL,
+    ends_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'open'::text NOT NULL,
+    ranking_id bigint,
+    cut_off_at timestamp with time zone,
+    archive_name text COLLATE pg_catalog."C",
+    archive_revision integer DEFAULT 0 NOT NULL,
+    archive_players bigint,
+    archive_last_at timestamp with time zone,
+    archive_differences bigint,
+    frozen_top bytea,
+    closed_at timestamp with time zone,
+    corrected_at timestamp with time zone,
+    archive_dropped_at timestamp with time zone,
+    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
+    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
+    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
+    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
+    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
+    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> 'previous'::text)))),
+    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
+);
+
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off.';
+
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
+
+COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
+
+COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
+
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
+
+CREATE TABLE centile_store.users (
+    id bigint NOT NULL,
+    external_id text NOT NULL COLLATE pg_catalog."C",
+    name text NOT NULL,
+    avatar text,
+    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
+    banned_at timestamp with time zone,
+    lane_hash integer NOT NULL,
+    profile_revision bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
+    CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
+    CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
+    CONSTRAINT users_metadata_object CHECK ((jsonb_typeof(metadata) = 'object'::text)),
+    CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
+
+CREATE VIEW centile.archive_differences AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+    d.revision,
+    u.external_id AS user_id,
+    d.archive_score,
+    d.archive_reached_at,
+    d.live_score,
+    d.live_reached_at,
+    d.found_at
+   FROM (((centile_store.archive_differences d
+     JOIN centile_store.periods p ON ((p.id = d.period_id)))
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN centile_store.users u ON ((u.id = d.user_id)));
+
+COMMENT ON VIEW centile.archive_differences IS 'Players whose live score was not that of the ledger when a period was closed; none is right. Example: SELECT board, kind, label, user_id, archive_score, live_score FROM centile.archive_differences ORDER BY found_at DESC;';
+
+CREATE VIEW centile.archive_index AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+    ('centile_archive.'::text || p.archive_name) AS archive,
+    p.archive_revision AS revision,
+    p.archive_players AS players,
+    p.archive_differences AS differences,
+    p.cut_off_at,
+    p.closed_at,
+    pg_total_relation_size((c.oid)::regclass) AS size,
+    COALESCE((p.corrected_at > p.cut_off_at), false) AS needs_refresh,
+    p.id AS period_id
+   FROM ((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN pg_class c ON (((c.relnamespace = ('centile_archive'::regnamespace)::oid) AND (c.relname = p.archive_name))))
+  WHERE (p.frozen_top IS NOT NULL);
+
+COMMENT ON VIEW centile.archive_index IS 'Every archive with its name, revision, players, differences, size in bytes, and whether a correction has come since. Example: SELECT board, kind, label, archive, revision, players, differences, size, needs_refresh FROM centile.archive_index ORDER BY board, kind, label;';
+
+CREATE TABLE centile_store.audit_log (
+    id bigint NOT NULL,
+    happened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    actor text NOT NULL,
+    action text NOT NULL,
+    board_id integer,
+    subject text NOT NULL,
+    before jsonb,
+    after jsonb,
+    CONSTRAINT audit_log_actor_length CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.audit_log IS 'Who did what by an administrator''s right; append-only.';
+
+CREATE VIEW centile.audit_log AS
+ SELECT a.id AS audit_id,
+    a.happened_at,
+    a.actor,
+    a.action,
+    b.slug AS board,
+    a.subject,
+    a.before,
+    a.after
+   FROM (centile_store.audit_log a
+     LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)));
+
+COMMENT ON VIEW centile.audit_log IS 'Who did what by an administrator''s right. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log ORDER BY audit_id DESC LIMIT 3;';
+
 CREATE VIEW centile.boards AS
  SELECT boards.id AS board_id,
     boards.slug,
@@ -5485,40 +5663,15 @@ CREATE VIEW centile.boards AS
 
 COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
-CREATE TABLE centile_store.periods (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    kind text NOT NULL,
-    label text NOT NULL,
-    starts_at timestamp with time zone NOT NULL,
-    ends_at timestamp with time zone NOT NULL,
-    state text DEFAULT 'open'::text NOT NULL,
-    ranking_id bigint,
-    cut_off_at timestamp with time zone,
-    archive_name text COLLATE pg_catalog."C",
-    archive_revision integer DEFAULT 0 NOT NULL,
-    archive_players bigint,
-    archive_differences bigint,
-    frozen_top bytea,
-    closed_at timestamp with time zone,
-    corrected_at timestamp with time zone,
-    archive_dropped_at timestamp with time zone,
-    CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
-    CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
-    CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
-    CONSTRAINT periods_open_has_ranking CHECK (((state = 'open'::text) = (ranking_id IS NOT NULL))),
-    CONSTRAINT periods_season_finite CHECK (((kind <> 'season'::text) OR (isfinite(starts_at) AND isfinite(ends_at)))),
-    CONSTRAINT periods_season_form CHECK (((kind <> 'season'::text) OR ((label ~ '^[a-z0-9][a-z0-9_-]{0,39}$'::text) AND (label <> 'previous'::text)))),
-    CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
-);
+CREATE TABLE centile_store.bucket_counts (
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    counts bigint[] NOT NULL,
+    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
+)
+WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
 
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off.';
-
-COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
-
-COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
-
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
 
 CREATE TABLE centile_store.stripes (
     ranking_id bigint NOT NULL,
@@ -5533,22 +5686,226 @@ CREATE TABLE centile_store.stripes (
 
 COMMENT ON TABLE centile_store.stripes IS 'The layout: stripe n (from 1, upwards) of a bucket begins at this rank key and ends where the next begins.';
 
-CREATE VIEW centile.buckets AS
+CREATE VIEW centile.bucket_occupancy AS
  SELECT b.slug AS board,
     p.kind,
     p.label,
-    (t.place - 1) AS bucket,
-    t.players,
+    c.bucket,
+    centile.rank_key(NULLIF(low.rank_key, '-9223372036854775808'::bigint), b.score_order) AS from_score,
+        CASE
+            WHEN (low.rank_key IS NOT NULL) THEN centile.rank_key(high.rank_key, b.score_order)
+            ELSE NULL::bigint
+        END AS to_score,
+    c.players,
+    round(((c.players)::numeric / NULLIF(c.total, (0)::numeric)), 4) AS share,
     ( SELECT count(*) AS count
            FROM centile_store.stripes s
-          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = (t.place - 1)))) AS stripes,
+          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = c.bucket))) AS stripes,
+    ('centile_store.'::text || (t.relname)::text) AS table_name,
+    pg_total_relation_size((t.oid)::regclass) AS size,
     p.ranking_id
-   FROM ((centile_store.periods p
+   FROM (((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     CROSS JOIN LATERAL unnest(centile_store.bucket_totals(p.ranking_id)) WITH ORDINALITY t(players, place))
+     CROSS JOIN LATERAL ( SELECT ((u.place - 1))::smallint AS bucket,
+            (sum(u.players))::bigint AS players,
+            sum(sum(u.players)) OVER () AS total
+           FROM centile_store.bucket_counts x,
+            LATERAL unnest(x.counts) WITH ORDINALITY u(players, place)
+          WHERE (x.ranking_id = p.ranking_id)
+          GROUP BY u.place) c)
+     LEFT JOIN LATERAL ( SELECT s.rank_key
+           FROM centile_store.stripes s
+          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = c.bucket))
+          ORDER BY s.stripe
+         LIMIT 1) low ON (true))
+     LEFT JOIN LATERAL ( SELECT s.rank_key
+           FROM centile_store.stripes s
+          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket > c.bucket))
+          ORDER BY s.bucket, s.stripe
+         LIMIT 1) high ON (true))
+     JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((c.bucket)::double precision, 'FM00'::text))))))
   WHERE (p.ranking_id IS NOT NULL);
 
-COMMENT ON VIEW centile.buckets IS 'Players and stripes in each of the 100 buckets of every open ranking. Example: SELECT bucket, players, stripes FROM centile.buckets WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
+COMMENT ON VIEW centile.bucket_occupancy IS 'Bounds, players, share, stripes and table size of each of the 100 buckets of every open ranking. Example: SELECT bucket, from_score, to_score, players, share, stripes, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
+
+CREATE TABLE centile_store.leaderboard (
+    ranking_id bigint NOT NULL,
+    user_id bigint NOT NULL,
+    score bigint NOT NULL,
+    rank_key bigint NOT NULL,
+    tie_key bigint NOT NULL,
+    reached_at timestamp with time zone NOT NULL,
+    only_zeros boolean NOT NULL
+)
+WITH (fillfactor='80');
+
+COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking; only_zeros while no event with points other than 0 counts.';
+
+CREATE VIEW centile.current_ranking_month AS
+ SELECT b.slug AS board,
+    p.label,
+    row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
+        CASE
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+        END AS rank,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    l.score,
+    l.reached_at
+   FROM (((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
+     JOIN centile_store.users u ON ((u.id = l.user_id)))
+  WHERE ((p.kind = 'month'::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
+
+COMMENT ON VIEW centile.current_ranking_month IS 'The standings of every board''s current month. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
+
+CREATE VIEW centile.current_ranking_week AS
+ SELECT b.slug AS board,
+    p.label,
+    row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS "position",
+        CASE
+            WHEN (b.ties = 'shared'::text) THEN rank() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC)
+            ELSE row_number() OVER (PARTITION BY b.slug, p.label ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id)
+        END AS rank,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    l.score,
+    l.reached_at
+   FROM (((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     JOIN centile_store.leaderboard l ON ((l.ranking_id = p.ranking_id)))
+     JOIN centile_store.users u ON ((u.id = l.user_id)))
+  WHERE ((p.kind = 'week'::text) AND (p.starts_at <= statement_timestamp()) AND (statement_timestamp() < p.ends_at));
+
+COMMENT ON VIEW centile.current_ranking_week IS 'The standings of every board''s current week. Example: SELECT position, rank, user_id, score FROM centile.current_ranking_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
+
+CREATE TABLE centile_store.score_transactions (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    user_id bigint NOT NULL,
+    kind text DEFAULT 'score'::text NOT NULL,
+    points bigint,
+    tiebreak smallint,
+    reason text,
+    voids_id bigint,
+    occurred_at timestamp with time zone NOT NULL,
+    lane smallint NOT NULL,
+    batch bigint NOT NULL,
+    CONSTRAINT score_transactions_kind_known CHECK ((kind = ANY (ARRAY['score'::text, 'void'::text, 'reset'::text, 'ban'::text, 'unban'::text]))),
+    CONSTRAINT score_transactions_points_of_scores CHECK (((kind = 'score'::text) = (points IS NOT NULL))),
+    CONSTRAINT score_transactions_target_of_voids CHECK (((kind = 'void'::text) = (voids_id IS NOT NULL)))
+)
+PARTITION BY RANGE (occurred_at);
+
+COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a board, append-only, by month; the truth that everything else can be rebuilt from.';
+
+CREATE VIEW centile.ledger_months AS
+ SELECT to_date("right"((c.relname)::text, 7), 'YYYY_MM'::text) AS month,
+    ('centile_store.'::text || (c.relname)::text) AS table_name,
+    pg_total_relation_size((c.oid)::regclass) AS size
+   FROM (pg_inherits i
+     JOIN pg_class c ON ((c.oid = i.inhrelid)))
+  WHERE (i.inhparent = ('centile_store.score_transactions'::regclass)::oid);
+
+COMMENT ON VIEW centile.ledger_months IS 'The ledger''s months (UTC), each a table, with their sizes in bytes. Example: SELECT month, table_name, size FROM centile.ledger_months ORDER BY month LIMIT 1;';
+
+CREATE VIEW centile.daily_points AS
+ SELECT b.slug AS board,
+    d.day,
+    u.external_id AS user_id,
+    u.name AS user_name,
+    count(*) AS events,
+    sum(t.points) AS points
+   FROM (((((centile_store.boards b
+     CROSS JOIN ( SELECT (x.day)::date AS day
+           FROM (( SELECT min(m_1.month) AS first,
+                    max(m_1.month) AS last
+                   FROM centile.ledger_months m_1) m
+             CROSS JOIN LATERAL generate_series(((m.first - 1))::timestamp without time zone, LEAST((m.last + '1 mon'::interval), (((statement_timestamp() AT TIME ZONE 'UTC'::text))::date + '1 day'::interval)), '1 day'::interval) x(day))
+          WHERE (EXISTS ( SELECT
+                   FROM centile.ledger_months h
+                  WHERE ((x.day >= (h.month - '1 day'::interval)) AND (x.day <= (h.month + '1 mon'::interval)))))) d)
+     CROSS JOIN LATERAL ( SELECT centile.day_start(d.day, b.time_zone) AS starts_at,
+            centile.day_start((d.day + 1), b.time_zone) AS ends_at
+         OFFSET 0) p)
+     CROSS JOIN LATERAL unnest(ARRAY[(d.day - 1), d.day, (d.day + 1)]) c(utc_date))
+     JOIN centile_store.score_transactions t ON (((t.board_id = b.id) AND (t.kind = 'score'::text) AND (((t.occurred_at AT TIME ZONE 'UTC'::text))::date = c.utc_date) AND (t.occurred_at >= p.starts_at) AND (t.occurred_at < p.ends_at))))
+     JOIN centile_store.users u ON ((u.id = t.user_id)))
+  WHERE (NOT (EXISTS ( SELECT
+           FROM centile_store.score_transactions v
+          WHERE ((v.board_id = t.board_id) AND (v.user_id = t.user_id) AND (v.kind = 'void'::text) AND (v.voids_id = t.id)))))
+  GROUP BY b.slug, d.day, u.external_id, u.name;
+
+COMMENT ON VIEW centile.daily_points IS 'Events and points of each player on each day of the board''s time zone, without voided ones. Example: SELECT day, user_id, events, points FROM centile.daily_points WHERE board = ''main'' AND day BETWEEN ''2024-01-15'' AND ''2024-01-16'' ORDER BY day, points DESC;';
+
+CREATE VIEW centile.daily_activity AS
+ SELECT d.board,
+    d.day,
+    count(*) AS players,
+    (sum(d.events))::bigint AS events,
+    sum(d.points) AS points
+   FROM centile.daily_points d
+  GROUP BY d.board, d.day;
+
+COMMENT ON VIEW centile.daily_activity IS 'Players who scored, events and points of each day of the board''s time zone, without voided ones. Example: SELECT day, players, events, points FROM centile.daily_activity WHERE board = ''main'' ORDER BY day;';
+
+CREATE VIEW centile.imports AS
+ SELECT i.id AS import_id,
+    b.slug AS board,
+    i.source,
+    i.started_at,
+    i.ended_at,
+    i.abandoned_at
+   FROM (centile_store.imports i
+     JOIN centile_store.boards b ON ((b.id = i.board_id)));
+
+COMMENT ON VIEW centile.imports IS 'Imports of all boards; one without an end keeps the board''s periods from being closed. Example: SELECT board, source, ended_at IS NOT NULL AS has_ended, abandoned_at IS NOT NULL AS is_abandoned FROM centile.imports ORDER BY import_id;';
+
+CREATE VIEW centile.last_month AS
+ SELECT b.slug AS board,
+    p.label,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
+            ELSE 'due'::text
+        END AS state,
+    r."position",
+    r.rank,
+    r.user_id,
+    r.user_name,
+    r.score,
+    r.reached_at
+   FROM (((centile_store.boards b
+     CROSS JOIN LATERAL centile.period_before('month'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
+     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label))))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || p.label)) r("position", rank, user_id, user_name, score, reached_at))
+  WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
+
+COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
+
+CREATE VIEW centile.last_week AS
+ SELECT b.slug AS board,
+    p.label,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
+            ELSE 'due'::text
+        END AS state,
+    r."position",
+    r.rank,
+    r.user_id,
+    r.user_name,
+    r.score,
+    r.reached_at
+   FROM (((centile_store.boards b
+     CROSS JOIN LATERAL centile.period_before('week'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
+     JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label))))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || p.label)) r("position", rank, user_id, user_name, score, reached_at))
+  WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
+
+COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
 
 CREATE TABLE centile_store.outbox (
     id bigint NOT NULL,
@@ -5612,6 +5969,67 @@ WITH (fillfactor='50');
 
 COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps.';
 
+CREATE VIEW centile.period_status AS
+ SELECT b.slug AS board,
+    p.kind,
+    p.label,
+        CASE
+            WHEN (p.state = 'closed'::text) THEN 'closed'::text
+            WHEN (p.cut_off_at IS NOT NULL) THEN 'closing'::text
+            WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
+            ELSE 'open'::text
+        END AS state,
+    p.starts_at,
+    p.ends_at,
+        CASE
+            WHEN (p.ranking_id IS NULL) THEN p.archive_players
+            ELSE ( SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce"
+               FROM centile_store.bucket_counts x,
+                LATERAL unnest(x.counts) c(players)
+              WHERE (x.ranking_id = p.ranking_id))
+        END AS players,
+        CASE
+            WHEN (p.ranking_id IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), g.layout, ( SELECT string_agg((l.batch)::text, '-'::text ORDER BY l.lane) AS string_agg
+               FROM centile_store.board_lanes l
+              WHERE (l.board_id = p.board_id)))
+            WHEN (p.frozen_top IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), ('a'::text || p.id), p.archive_revision)
+            ELSE NULL::text
+        END AS version,
+    e.last_event_at,
+    (statement_timestamp() - e.last_event_at) AS last_event_age,
+        CASE
+            WHEN (p.frozen_top IS NOT NULL) THEN ('centile_archive.'::text || p.archive_name)
+            ELSE NULL::text
+        END AS archive,
+    NULLIF(p.archive_revision, 0) AS revision,
+    p.archive_differences AS differences,
+        CASE
+            WHEN ((p.state = 'closed'::text) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
+            ELSE NULL::boolean
+        END AS agrees,
+    ((p.frozen_top IS NOT NULL) AND COALESCE((p.corrected_at > p.cut_off_at), false)) AS needs_refresh,
+    p.closed_at,
+    p.id AS period_id
+   FROM ((((centile_store.periods p
+     JOIN centile_store.boards b ON ((b.id = p.board_id)))
+     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
+     LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = 'm'::"char") AND a.relispopulated)))
+     CROSS JOIN LATERAL ( SELECT
+                CASE
+                    WHEN (p.ranking_id IS NULL) THEN p.archive_last_at
+                    WHEN ((l.last_at >= p.starts_at) AND (l.last_at < p.ends_at) AND (NOT (EXISTS ( SELECT
+                       FROM centile_store.periods c
+                      WHERE ((c.board_id = p.board_id) AND (c.cut_off_at IS NOT NULL) AND (c.ends_at = l.last_at)))))) THEN l.last_at
+                    ELSE ( SELECT max(x.reached_at) AS max
+                       FROM centile_store.leaderboard x
+                      WHERE (x.ranking_id = p.ranking_id))
+                END AS last_event_at
+           FROM ( SELECT max(l_1.last_at) AS last_at
+                   FROM centile_store.board_lanes l_1
+                  WHERE (l_1.board_id = p.board_id)) l) e);
+
+COMMENT ON VIEW centile.period_status IS 'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+
 CREATE VIEW centile.periods AS
  SELECT b.slug AS board,
     p.kind,
@@ -5623,54 +6041,82 @@ CREATE VIEW centile.periods AS
             WHEN (p.ends_at <= statement_timestamp()) THEN 'due'::text
             ELSE 'open'::text
         END AS state,
-    centile_store.player_count(p.ranking_id) AS players,
+        CASE
+            WHEN (p.ranking_id IS NULL) THEN p.archive_players
+            ELSE ( SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce"
+               FROM centile_store.bucket_counts x,
+                LATERAL unnest(x.counts) c(players)
+              WHERE (x.ranking_id = p.ranking_id))
+        END AS players,
     g.layout,
     p.id AS period_id,
-    p.ranking_id
+    p.ranking_id,
+        CASE
+            WHEN (p.frozen_top IS NOT NULL) THEN ('centile_archive.'::text || p.archive_name)
+            ELSE NULL::text
+        END AS archive,
+        CASE
+            WHEN (p.frozen_top IS NOT NULL) THEN p.archive_revision
+            ELSE NULL::integer
+        END AS archive_revision
    FROM ((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
      LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)));
 
-COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT board, kind, label, state, players FROM centile.periods ORDER BY starts_at DESC, kind LIMIT 5;';
+COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
-CREATE TABLE centile_store.score_transactions (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    user_id bigint NOT NULL,
-    kind text DEFAULT 'score'::text NOT NULL,
-    points bigint,
-    tiebreak smallint,
-    reason text,
-    voids_id bigint,
-    occurred_at timestamp with time zone NOT NULL,
-    lane smallint NOT NULL,
-    batch bigint NOT NULL,
-    CONSTRAINT score_transactions_kind_known CHECK ((kind = ANY (ARRAY['score'::text, 'void'::text, 'reset'::text, 'ban'::text, 'unban'::text]))),
-    CONSTRAINT score_transactions_points_of_scores CHECK (((kind = 'score'::text) = (points IS NOT NULL))),
-    CONSTRAINT score_transactions_target_of_voids CHECK (((kind = 'void'::text) = (voids_id IS NOT NULL)))
+CREATE TABLE centile_store.leaderboard_bucket (
+    bucket smallint NOT NULL,
+    ranking_id bigint NOT NULL,
+    rank_key bigint NOT NULL,
+    tie_key bigint NOT NULL,
+    user_key bigint NOT NULL
 )
-PARTITION BY RANGE (occurred_at);
+PARTITION BY LIST (bucket);
 
-COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a board, append-only, by month; the truth that everything else can be rebuilt from.';
+COMMENT ON TABLE centile_store.leaderboard_bucket IS 'Rank keys of all rankings, in 100 tables by score range: the rows that ranks are counted over.';
 
-CREATE TABLE centile_store.users (
-    id bigint NOT NULL,
-    external_id text NOT NULL COLLATE pg_catalog."C",
-    name text NOT NULL,
-    avatar text,
-    metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
-    banned_at timestamp with time zone,
-    lane_hash integer NOT NULL,
-    profile_revision bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
-    CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
-    CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
-    CONSTRAINT users_metadata_object CHECK ((jsonb_typeof(metadata) = 'object'::text)),
-    CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
-);
+CREATE TABLE centile_store.stripe_counts (
+    ranking_id bigint NOT NULL,
+    bucket smallint NOT NULL,
+    lane smallint NOT NULL,
+    counts integer[] NOT NULL
+)
+WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', toast_tuple_target='8160');
 
-COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
+COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything.';
+
+CREATE VIEW centile.ranking_counts AS
+ SELECT x.board,
+    x.kind,
+    x.label,
+    x.in_buckets,
+    x.in_stripes,
+    x.bucket_rows,
+    x.entries,
+    ((x.in_buckets = x.in_stripes) AND (x.in_stripes = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree
+   FROM ( SELECT b.slug AS board,
+            p.kind,
+            p.label,
+            ( SELECT (COALESCE(sum(n.n), (0)::numeric))::bigint AS "coalesce"
+                   FROM centile_store.bucket_counts c,
+                    LATERAL unnest(c.counts) n(n)
+                  WHERE (c.ranking_id = p.ranking_id)) AS in_buckets,
+            ( SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
+                   FROM centile_store.stripe_counts s,
+                    LATERAL unnest(s.counts) n(n)
+                  WHERE (s.ranking_id = p.ranking_id)) AS in_stripes,
+            ( SELECT count(*) AS count
+                   FROM centile_store.leaderboard_bucket r
+                  WHERE (r.ranking_id = p.ranking_id)) AS bucket_rows,
+            ( SELECT count(*) AS count
+                   FROM centile_store.leaderboard l
+                  WHERE (l.ranking_id = p.ranking_id)) AS entries
+           FROM (centile_store.periods p
+             JOIN centile_store.boards b ON ((b.id = p.board_id)))
+          WHERE (p.ranking_id IS NOT NULL)) x;
+
+COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, stripe counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
 
 CREATE VIEW centile.score_history AS
  SELECT t.id AS transaction_id,
@@ -5689,19 +6135,6 @@ CREATE VIEW centile.score_history AS
      JOIN centile_store.users u ON ((u.id = t.user_id)));
 
 COMMENT ON VIEW centile.score_history IS 'Every act in the ledger: scores, voids, resets, bans, unbans. Example: SELECT transaction_id, kind, points, reason, occurred_at FROM centile.score_history WHERE board = ''main'' AND user_id = ''ann'' ORDER BY occurred_at DESC LIMIT 5;';
-
-CREATE TABLE centile_store.leaderboard (
-    ranking_id bigint NOT NULL,
-    user_id bigint NOT NULL,
-    score bigint NOT NULL,
-    rank_key bigint NOT NULL,
-    tie_key bigint NOT NULL,
-    reached_at timestamp with time zone NOT NULL,
-    only_zeros boolean NOT NULL
-)
-WITH (fillfactor='80');
-
-COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking; only_zeros while no event with points other than 0 counts.';
 
 CREATE VIEW centile.standings AS
  SELECT b.slug AS board,
@@ -5722,6 +6155,33 @@ CREATE VIEW centile.standings AS
      JOIN centile_store.users u ON ((u.id = l.user_id)));
 
 COMMENT ON VIEW centile.standings IS 'Every entry of every open ranking with its rank, worked out by a window function. Example: SELECT rank, user_id, score FROM centile.standings WHERE board = ''main'' AND kind = ''all_time'' ORDER BY position LIMIT 3;';
+
+CREATE VIEW centile.upkeep AS
+ SELECT d.periods_due,
+    d.oldest_due_age,
+    d.closings_unfinished,
+    d.archive_differences,
+    d.archives_to_refresh,
+    ( SELECT count(*) AS count
+           FROM centile_store.imports i
+          WHERE ((i.ended_at IS NULL) AND (i.abandoned_at IS NULL))) AS imports_open,
+    ( SELECT count(*) AS count
+           FROM centile_store.rankings r
+          WHERE (r.released_at IS NOT NULL)) AS released_rankings,
+    o.outbox_waiting,
+    o.outbox_oldest_age
+   FROM (( SELECT count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp()))) AS periods_due,
+            (statement_timestamp() - min(p.ends_at) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp())))) AS oldest_due_age,
+            count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
+            (COALESCE(sum(p.archive_differences), (0)::numeric))::bigint AS archive_differences,
+            count(*) FILTER (WHERE ((p.frozen_top IS NOT NULL) AND (p.corrected_at > p.cut_off_at))) AS archives_to_refresh
+           FROM centile_store.periods p) d
+     CROSS JOIN ( SELECT count(*) AS outbox_waiting,
+            (statement_timestamp() - min(o_1.created_at)) AS outbox_oldest_age
+           FROM centile_store.outbox o_1
+          WHERE (o_1.delivered_at IS NULL)) o);
+
+COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, released_rankings, outbox_waiting FROM centile.upkeep;';
 
 CREATE VIEW centile.users AS
  SELECT users.external_id AS user_id,
@@ -5753,33 +6213,6 @@ CREATE TABLE centile_store.applied_sql (
 
 COMMENT ON TABLE centile_store.applied_sql IS 'Which edition of the functions and views under sql/ this database has.';
 
-CREATE TABLE centile_store.archive_differences (
-    period_id bigint NOT NULL,
-    revision integer NOT NULL,
-    user_id bigint NOT NULL,
-    archive_score bigint,
-    archive_reached_at timestamp with time zone,
-    live_score bigint,
-    live_reached_at timestamp with time zone,
-    found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
-);
-
-COMMENT ON TABLE centile_store.archive_differences IS 'Where the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
-
-CREATE TABLE centile_store.audit_log (
-    id bigint NOT NULL,
-    happened_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    actor text NOT NULL,
-    action text NOT NULL,
-    board_id integer,
-    subject text NOT NULL,
-    before jsonb,
-    after jsonb,
-    CONSTRAINT audit_log_actor_length CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 128)))
-);
-
-COMMENT ON TABLE centile_store.audit_log IS 'Who did what by an administrator''s right; append-only.';
-
 ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.audit_log_id_seq
     START WITH 1
@@ -5807,16 +6240,6 @@ ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
-CREATE TABLE centile_store.bucket_counts (
-    ranking_id bigint NOT NULL,
-    lane smallint NOT NULL,
-    counts bigint[] NOT NULL,
-    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
-)
-WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
-
 CREATE TABLE centile_store.cut_offs (
     period_id bigint NOT NULL,
     batches bigint[] NOT NULL
@@ -5832,17 +6255,6 @@ ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTI
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE centile_store.leaderboard_bucket (
-    bucket smallint NOT NULL,
-    ranking_id bigint NOT NULL,
-    rank_key bigint NOT NULL,
-    tie_key bigint NOT NULL,
-    user_key bigint NOT NULL
-)
-PARTITION BY LIST (bucket);
-
-COMMENT ON TABLE centile_store.leaderboard_bucket IS 'Rank keys of all rankings, in 100 tables by score range: the rows that ranks are counted over.';
 
 CREATE TABLE centile_store.leaderboard_bucket_00 (
     bucket smallint NOT NULL,
@@ -5907,16 +6319,6 @@ ALTER TABLE centile_store.score_transactions ALTER COLUMN id ADD GENERATED ALWAY
     NO MAXVALUE
     CACHE 1
 );
-
-CREATE TABLE centile_store.stripe_counts (
-    ranking_id bigint NOT NULL,
-    bucket smallint NOT NULL,
-    lane smallint NOT NULL,
-    counts integer[] NOT NULL
-)
-WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', toast_tuple_target='8160');
-
-COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything.';
 
 CREATE TABLE centile_store.transaction_ids (
     board_id integer NOT NULL,
@@ -6080,98 +6482,474 @@ GRANT USAGE ON SCHEMA centile_archive TO centile_service;
 
 GRANT USAGE ON SCHEMA centile_store TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.abandon_imports(p_board text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.abandon_imports(p_board text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.day_start(p_date date, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ensure_ledger_months(p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ensure_users(p_external_ids text[], p_names text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_reader;
+GRANT ALL ON FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[], p_user_ids bigint[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
+GRANT ALL ON FUNCTION centile.epoch() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.lane_hash(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.page(p_board text, p_period text, p_from bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.period_at(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.period_before(p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.period_named(p_kind text, p_label text, p_zone text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.player_rank(p_board text, p_user text, p_period text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.players_around(p_board text, p_user text, p_period text, p_around integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.rank_key(p_score bigint, p_order text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_newcomers_above(p_period_id bigint, p_score bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.newcomers_above(p_ranking_id bigint, p_score bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.source_named(p_board text, p_period text, OUT ranking_id bigint, OUT archived_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.rank_of_score(p_board text, p_score bigint, p_period text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.ranking(p_board text, p_period text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.remove_webhook(p_board text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.remove_webhook(p_board text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.resend(p_event_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.resend(p_event_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_after(p_period_id bigint, p_rank_key bigint, p_tie_key bigint, p_internal_id bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_around(p_period_id bigint, p_user_id bigint, p_around integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_histogram(p_period_id bigint, p_bars integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_name(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_of(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_of(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_page(p_period_id bigint, p_from bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_percentiles(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_percentiles(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_players(p_period_id bigint, p_user_ids bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_query(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_rows(p_archive text, p_order text, p_from bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_id bigint, p_revision integer, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_due_by timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_due_by timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.end_import(p_import_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.expired_archives() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.has_import(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.has_import(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.boards, p_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 
 GRANT SELECT ON TABLE centile.api_keys TO centile_reader;
+GRANT SELECT ON TABLE centile.api_keys TO centile_service;
 
-GRANT SELECT ON TABLE centile.boards TO centile_reader;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.archive_differences TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.periods TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
+
+GRANT SELECT ON TABLE centile.archive_differences TO centile_reader;
+GRANT SELECT ON TABLE centile.archive_differences TO centile_service;
+
+GRANT SELECT ON TABLE centile.archive_index TO centile_reader;
+GRANT SELECT ON TABLE centile.archive_index TO centile_service;
+
+GRANT SELECT,INSERT ON TABLE centile_store.audit_log TO centile_service;
+
+GRANT SELECT ON TABLE centile.audit_log TO centile_reader;
+GRANT SELECT ON TABLE centile.audit_log TO centile_service;
+
+GRANT SELECT ON TABLE centile.boards TO centile_reader;
+GRANT SELECT ON TABLE centile.boards TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripes TO centile_service;
 
-GRANT SELECT ON TABLE centile.buckets TO centile_reader;
+GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_reader;
+GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard TO centile_service;
+
+GRANT SELECT ON TABLE centile.current_ranking_month TO centile_reader;
+GRANT SELECT ON TABLE centile.current_ranking_month TO centile_service;
+
+GRANT SELECT ON TABLE centile.current_ranking_week TO centile_reader;
+GRANT SELECT ON TABLE centile.current_ranking_week TO centile_service;
+
+GRANT SELECT,INSERT ON TABLE centile_store.score_transactions TO centile_service;
+
+GRANT SELECT ON TABLE centile.ledger_months TO centile_reader;
+GRANT SELECT ON TABLE centile.ledger_months TO centile_service;
+
+GRANT SELECT ON TABLE centile.daily_points TO centile_reader;
+GRANT SELECT ON TABLE centile.daily_points TO centile_service;
+
+GRANT SELECT ON TABLE centile.daily_activity TO centile_reader;
+GRANT SELECT ON TABLE centile.daily_activity TO centile_service;
+
+GRANT SELECT ON TABLE centile.imports TO centile_reader;
+GRANT SELECT ON TABLE centile.imports TO centile_service;
+
+GRANT SELECT ON TABLE centile.last_month TO centile_reader;
+GRANT SELECT ON TABLE centile.last_month TO centile_service;
+
+GRANT SELECT ON TABLE centile.last_week TO centile_reader;
+GRANT SELECT ON TABLE centile.last_week TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.outbox TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_service;
 
 GRANT SELECT ON TABLE centile.outbox TO centile_reader;
+GRANT SELECT ON TABLE centile.outbox TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
 
+GRANT SELECT ON TABLE centile.period_status TO centile_reader;
+GRANT SELECT ON TABLE centile.period_status TO centile_service;
+
 GRANT SELECT ON TABLE centile.periods TO centile_reader;
+GRANT SELECT ON TABLE centile.periods TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.score_transactions TO centile_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.users TO centile_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripe_counts TO centile_service;
+
+GRANT SELECT ON TABLE centile.ranking_counts TO centile_reader;
+GRANT SELECT ON TABLE centile.ranking_counts TO centile_service;
 
 GRANT SELECT ON TABLE centile.score_history TO centile_reader;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard TO centile_service;
+GRANT SELECT ON TABLE centile.score_history TO centile_service;
 
 GRANT SELECT ON TABLE centile.standings TO centile_reader;
+GRANT SELECT ON TABLE centile.standings TO centile_service;
+
+GRANT SELECT ON TABLE centile.upkeep TO centile_reader;
+GRANT SELECT ON TABLE centile.upkeep TO centile_service;
 
 GRANT SELECT ON TABLE centile.users TO centile_reader;
+GRANT SELECT ON TABLE centile.users TO centile_service;
 
 GRANT SELECT ON TABLE centile.webhooks TO centile_reader;
+GRANT SELECT ON TABLE centile.webhooks TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.applied_sql TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.archive_differences TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.audit_log TO centile_service;
+GRANT SELECT ON TABLE centile_store.applied_sql TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
-
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.schema_history TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripe_counts TO centile_service;
+GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;

@@ -7,6 +7,7 @@ AS $$
 DECLARE
     v_period      centile_store.periods;
     v_players     bigint;
+    v_last_at     timestamptz;
     v_differences bigint;
     v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
     v_misplaced   text := 'false';
@@ -39,12 +40,13 @@ BEGIN
             SELECT $1, 1, d.user_id, d.score, d.reached_at, d.live_score, d.live_reached_at
             FROM different d ORDER BY d.user_id LIMIT 1000
         )
-        SELECT (SELECT count(*) FROM centile_archive.%1$I), (SELECT count(*) FROM different)
+        SELECT x.players, x.last_at, (SELECT count(*) FROM different)
+        FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
         $query$, v_period.archive_name, v_live, v_misplaced)
-    INTO v_players, v_differences
+    INTO v_players, v_last_at, v_differences
     USING p_period_id, v_period.board_id, v_period.ranking_id;
 
-    UPDATE centile_store.periods SET archive_players = v_players, archive_differences = v_differences WHERE id = p_period_id;
+    UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;
 END
 $$;

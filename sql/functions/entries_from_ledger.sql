@@ -9,7 +9,8 @@
 --   latest: the one with the greatest (time, id).
 CREATE FUNCTION centile.entries_from_ledger(p_period_id bigint, p_batches bigint[] DEFAULT NULL, p_user_ids bigint[] DEFAULT NULL)
 RETURNS TABLE (user_id bigint, score bigint, rank_key bigint, tie_key bigint, reached_at timestamptz, only_zeros boolean)
-LANGUAGE plpgsql STABLE
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
     RETURN QUERY EXECUTE centile_store.entries_query(p_period_id,

@@ -19,4 +19,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.freeze_top(bigint) IS
-'The first players of an archive as bytes. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2), convert_from(centile_store.freeze_top(2), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json;';
+'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';

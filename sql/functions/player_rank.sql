@@ -1,7 +1,8 @@
 -- One player's standing, in one snapshot.
 CREATE FUNCTION centile.player_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
 RETURNS TABLE (rank bigint, "position" bigint, score bigint, percentile double precision, players bigint, reached_at timestamptz)
-LANGUAGE sql STABLE
+LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
     SELECT p.rank, p.position, p.score, 100.0 * p.worse / greatest(p.players - 1, 1), p.players, p.reached_at
     FROM centile_store.source_named(p_board, p_period) s

@@ -15,6 +15,7 @@ DECLARE
     v_was    bigint[];
     v_is     bigint[];
     v_players bigint;
+    v_last_at timestamptz;
 BEGIN
     -- One refresh of a period at a time. The period's row is left alone until the end: corrections wait for it.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
@@ -30,10 +31,10 @@ BEGIN
     WHERE c.period_id = p_period_id
     RETURNING was.batches, c.batches INTO v_was, v_is;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
-    EXECUTE format('SELECT count(*) FROM centile_archive.%I', v_before.archive_name) INTO v_players;
+    EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
-    SET archive_players = v_players, archive_revision = archive_revision + 1, cut_off_at = v_at
+    SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = v_at
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id

@@ -5,7 +5,8 @@
 CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text)
 RETURNS TABLE (kind text, label text, starts_at timestamptz, ends_at timestamptz, period_id bigint, ranking_id bigint, state text,
                archive_revision integer, meant_from timestamptz, meant_until timestamptz)
-LANGUAGE plpgsql STABLE ROWS 1
+LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -47,6 +47,9 @@ impl Store {
                 // JIT turned a batch of 15 ms into one of 290 ms.
                 ("jit", "off"),
                 ("timezone", "UTC"),
+                // The path of the functions that run with the owner's rights. Under another one a function's plans are made
+                // anew whenever it is called from one of those and then from elsewhere: 0.3 ms in place of 0.03.
+                ("search_path", "pg_catalog,pg_temp"),
                 ("statement_timeout", STATEMENT_TIMEOUT),
                 // What is acknowledged must outlive a crash, whatever the server's own default is.
                 ("synchronous_commit", "on"),

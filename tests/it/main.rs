@@ -24,5 +24,7 @@ mod sql_boundary;
 mod sql_contract;
 mod sql_period;
 mod sql_property;
+mod sql_roles;
 mod sql_rollover;
+mod sql_views;
 mod support;

@@ -5,8 +5,8 @@
 //! between markers: `<!-- objects: a, b -->` (views and functions of `centile`), `<!-- internal -->` (functions of
 //! `centile_store`), `<!-- output -->` (of the SQL block before it), each up to `<!-- end -->`.
 
-mod readme;
-mod session;
+pub mod readme;
+pub mod session;
 
 use std::{collections::BTreeSet, env, fs};
 
@@ -60,7 +60,7 @@ async fn every_example_runs() {
         let own = session.run(None, example).await.map_err(|error| error.to_string());
         if let Err(error) = &own {
             failures.push(format!("{}: {error}", object.name));
-        } else if object.reads {
+        } else if object.reads && object.schema == "centile" {
             let readers = session.run(Some(READER), example).await.map_err(|error| error.to_string());
             if own != readers {
                 failures.push(format!("{}: {own:?}, but for {READER} {readers:?}", object.name));
@@ -91,8 +91,7 @@ async fn the_readme_shows_what_the_examples_give() {
 async fn the_reader_writes_nothing() {
     let mut session = Session::new().await;
     for object in session.objects().await {
-        let writes = object.schema == "centile" && !object.reads;
-        if let Some(example) = object.example.filter(|_| writes) {
+        if let Some(example) = object.example.filter(|_| object.schema == "centile_store" || !object.reads) {
             let refused = session.run(Some(READER), &example).await.expect_err(&object.name);
             assert_eq!(code_of(&refused), "42501", "{}: {refused}", object.name);
         }
@@ -104,6 +103,14 @@ async fn the_reader_writes_nothing() {
             )
             SELECT 'create in ' || nspname FROM ours WHERE has_schema_privilege('centile_reader', oid, 'CREATE')
             UNION ALL
+            SELECT 'look into ' || nspname FROM ours WHERE nspname = 'centile_store' AND has_schema_privilege('centile_reader', oid, 'USAGE')
+            UNION ALL
+            SELECT 'read ' || c.oid::regclass FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
+            WHERE nspname = 'centile_store' AND c.relkind IN ('r', 'p', 'v', 'm') AND has_any_column_privilege('centile_reader', c.oid, 'SELECT')
+            UNION ALL
+            SELECT 'call ' || p.oid::regprocedure FROM pg_proc p JOIN ours ON ours.oid = p.pronamespace
+            WHERE (nspname = 'centile_store' OR p.provolatile = 'v') AND has_function_privilege('centile_reader', p.oid, 'EXECUTE')
+            UNION ALL
             SELECT 'change ' || c.oid::regclass FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
             WHERE c.relkind IN ('r', 'p', 'v', 'm')
                 AND (has_table_privilege('centile_reader', c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
@@ -111,11 +118,7 @@ async fn the_reader_writes_nothing() {
             UNION ALL
             SELECT 'advance ' || c.oid::regclass FROM pg_class c JOIN ours ON ours.oid = c.relnamespace
             -- CASE, because AND may ask about tables first, and fail.
-            WHERE CASE c.relkind WHEN 'S' THEN has_sequence_privilege('centile_reader', c.oid, 'USAGE, UPDATE') END
-            UNION ALL
-            SELECT 'call with the rights of its owner ' || p.oid::regprocedure
-            FROM pg_proc p JOIN ours ON ours.oid = p.pronamespace
-            WHERE p.prosecdef AND p.provolatile = 'v' AND has_function_privilege('centile_reader', p.oid, 'EXECUTE')",
+            WHERE CASE c.relkind WHEN 'S' THEN has_sequence_privilege('centile_reader', c.oid, 'USAGE, UPDATE') END",
         )
         .await;
     assert!(allowed.is_empty(), "{READER} may {allowed:#?}");
@@ -142,18 +145,6 @@ async fn the_reader_reads_all_of_the_contract_but_no_secret() {
         let rows = session.run(Some(READER), &all).await.expect(&object.name);
         assert!(!rows.contains("secret"), "{}:\n{rows}", object.name);
     }
-    for secret in ["secret_sha256", "*", "count(*)"] {
-        let read = format!("SELECT {secret} FROM centile_store.api_keys");
-        let refused = session.run(Some(READER), &read).await.expect_err("the reader reads secrets");
-        assert_eq!(code_of(&refused), "42501", "{refused}");
-    }
-    let other_ways = session
-        .strings(
-            "SELECT c.oid::regclass::text FROM pg_class c
-            WHERE c.oid = 'centile_store.api_keys'::regclass AND has_any_column_privilege('centile_reader', c.oid, 'SELECT')",
-        )
-        .await;
-    assert!(other_ways.is_empty(), "{other_ways:?}");
 }
 
 /// The table of SQLSTATEs in the README, held against what [`Error`] makes of each.

@@ -81,6 +81,11 @@ pub(super) async fn apply(connection: &mut PgConnection, files: &Files) -> Resul
     sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
     sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(failed("drop the previous functions and views"))?;
     create(&mut transaction, files).await?;
+    let (path, text) = &files.grants;
+    sqlx::raw_sql(AssertSqlSafe(text.clone()))
+        .execute(&mut *transaction)
+        .await
+        .map_err(|error| internal(path, &error))?;
     sqlx::raw_sql("DELETE FROM centile_store.applied_sql")
         .execute(&mut *transaction)
         .await
@@ -124,10 +129,10 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<()> {
     }
 }
 
-/// What the edition of functions and views is known by: SHA-256 over names and texts of all files.
+/// What the edition of functions, views and their rights is known by: SHA-256 over names and texts of all files.
 pub(super) fn hash_of(files: &Files) -> String {
     let mut hasher = Sha256::new();
-    for (path, text) in &files.objects {
+    for (path, text) in files.objects.iter().chain([&files.grants]) {
         hasher.update(path.as_bytes());
         hasher.update([0]);
         hasher.update(text.as_bytes());

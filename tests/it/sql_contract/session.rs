@@ -16,7 +16,7 @@ use crate::support::{TestDb, centile};
 pub const READER: &str = "centile_reader";
 
 /// Columns whose values differ from one database to the next, and with the version of PostgreSQL.
-const MASKED: [&str; 2] = ["epoch", "size"];
+const MASKED: [&str; 3] = ["epoch", "size", "version"];
 
 /// A function or view.
 #[derive(Debug, sqlx::FromRow)]
@@ -47,7 +47,7 @@ pub struct Session {
     connection: PgConnection,
     /// Sets the sequences, which no rollback sets back, to where the sample data left them.
     rewind: String,
-    _db: TestDb,
+    db: TestDb,
 }
 
 impl Session {
@@ -70,7 +70,12 @@ impl Session {
         .fetch_one(&mut connection)
         .await
         .unwrap();
-        Self { connection, rewind, _db: db }
+        Self { connection, rewind, db }
+    }
+
+    /// Its database.
+    pub fn db(&self) -> &TestDb {
+        &self.db
     }
 
     pub fn connection(&mut self) -> &mut PgConnection {

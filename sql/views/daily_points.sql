@@ -1,0 +1,31 @@
+-- What each player did on each day of the board's time zone. Scores that were voided do not count; those before a reset, or of
+-- a player who was banned since, do: they were made. Days are those of the periods, which centile.day_start cuts, not plain
+-- local dates.
+--
+-- The bounds of each day that the ledger has a month of are worked out once. An event is brought together with its day by its
+-- date in UTC, of which a day has two or three, and the bounds decide; so the ledger is read once, or only the months of the
+-- days asked for, or only the rows of one player. A filter on board, day or user_id comes first.
+CREATE VIEW centile.daily_points AS
+SELECT b.slug AS board, d.day, u.external_id AS user_id, u.name AS user_name, count(*) AS events, sum(t.points) AS points
+FROM centile_store.boards b
+CROSS JOIN (
+    SELECT x.day::date AS day
+    FROM (SELECT min(m.month) AS first, max(m.month) AS last FROM centile.ledger_months m) m
+    -- Local dates run at most a day before and after those of UTC; nothing is later than now.
+    CROSS JOIN LATERAL generate_series((m.first - 1)::timestamp,
+        least(m.last + interval '1 month', (statement_timestamp() AT TIME ZONE 'UTC')::date + interval '1 day'), interval '1 day') AS x (day)
+    WHERE EXISTS (SELECT FROM centile.ledger_months h WHERE x.day BETWEEN h.month - interval '1 day' AND h.month + interval '1 month')) d
+-- OFFSET keeps the bounds from being worked out per event.
+CROSS JOIN LATERAL (SELECT centile.day_start(d.day, b.time_zone) AS starts_at, centile.day_start(d.day + 1, b.time_zone) AS ends_at OFFSET 0) p
+CROSS JOIN LATERAL unnest(ARRAY[d.day - 1, d.day, d.day + 1]) AS c (utc_date)
+JOIN centile_store.score_transactions t
+    ON t.board_id = b.id AND t.kind = 'score'
+    AND (t.occurred_at AT TIME ZONE 'UTC')::date = c.utc_date AND t.occurred_at >= p.starts_at AND t.occurred_at < p.ends_at
+JOIN centile_store.users u ON u.id = t.user_id
+WHERE NOT EXISTS (SELECT FROM centile_store.score_transactions v
+                  WHERE v.board_id = t.board_id AND v.user_id = t.user_id AND v.kind = 'void' AND v.voids_id = t.id)
+GROUP BY b.slug, d.day, u.external_id, u.name;
+
+COMMENT ON VIEW centile.daily_points IS
+'Events and points of each player on each day of the board''s time zone, without voided ones. Example: SELECT day, user_id, events, points FROM centile.daily_points WHERE board = ''main'' AND day BETWEEN ''2024-01-15'' AND ''2024-01-16'' ORDER BY day, points DESC;';
+GRANT SELECT ON centile.daily_points TO centile_reader;

@@ -1,0 +1,41 @@
+-- How far each period has come, and whether its archive is there and right.
+-- Players of a closed period are those of its archive. The last event of an open period is what its board's lanes wrote last,
+-- if that lies in the period; where closing has set the lanes' time, or a later period has events, it is the latest time
+-- among the entries, which takes reading them. version is the one that the service's answers carry.
+CREATE VIEW centile.period_status AS
+SELECT b.slug AS board, p.kind, p.label,
+       CASE WHEN p.state = 'closed' THEN 'closed' WHEN p.cut_off_at IS NOT NULL THEN 'closing'
+            WHEN p.ends_at <= statement_timestamp() THEN 'due' ELSE 'open' END AS state,
+       p.starts_at, p.ends_at,
+       CASE WHEN p.ranking_id IS NULL THEN p.archive_players
+            ELSE (SELECT coalesce(sum(c.players), 0)::bigint
+                  FROM centile_store.bucket_counts x, unnest(x.counts) AS c (players) WHERE x.ranking_id = p.ranking_id) END AS players,
+       CASE WHEN p.ranking_id IS NOT NULL
+            THEN concat_ws('.', centile.epoch(), g.layout,
+                 (SELECT string_agg(l.batch::text, '-' ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = p.board_id))
+            WHEN p.frozen_top IS NOT NULL THEN concat_ws('.', centile.epoch(), 'a' || p.id, p.archive_revision)
+       END AS version,
+       e.last_event_at, statement_timestamp() - e.last_event_at AS last_event_age,
+       CASE WHEN p.frozen_top IS NOT NULL THEN 'centile_archive.' || p.archive_name END AS archive,
+       nullif(p.archive_revision, 0) AS revision,
+       p.archive_differences AS differences,
+       CASE WHEN p.state = 'closed' AND p.archive_dropped_at IS NULL THEN a.oid IS NOT NULL AND p.archive_differences = 0 END AS agrees,
+       p.frozen_top IS NOT NULL AND coalesce(p.corrected_at > p.cut_off_at, false) AS needs_refresh,
+       p.closed_at, p.id AS period_id
+FROM centile_store.periods p
+JOIN centile_store.boards b ON b.id = p.board_id
+LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id
+LEFT JOIN pg_catalog.pg_class a
+    ON a.relnamespace = 'centile_archive'::regnamespace AND a.relname = p.archive_name AND a.relkind = 'm' AND a.relispopulated
+CROSS JOIN LATERAL (
+    SELECT CASE
+        WHEN p.ranking_id IS NULL THEN p.archive_last_at
+        WHEN l.last_at >= p.starts_at AND l.last_at < p.ends_at
+            AND NOT EXISTS (SELECT FROM centile_store.periods c
+                            WHERE c.board_id = p.board_id AND c.cut_off_at IS NOT NULL AND c.ends_at = l.last_at) THEN l.last_at
+        ELSE (SELECT max(x.reached_at) FROM centile_store.leaderboard x WHERE x.ranking_id = p.ranking_id) END AS last_event_at
+    FROM (SELECT max(l.last_at) AS last_at FROM centile_store.board_lanes l WHERE l.board_id = p.board_id) l) e;
+
+COMMENT ON VIEW centile.period_status IS
+'State, players, version, last event and archive of every period. Example: SELECT kind, label, state, players, version, last_event_at, archive, differences, agrees FROM centile.period_status WHERE board = ''main'' ORDER BY starts_at DESC, kind;';
+GRANT SELECT ON centile.period_status TO centile_reader;
