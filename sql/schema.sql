@@ -6162,26 +6162,34 @@ CREATE VIEW centile.upkeep AS
     d.closings_unfinished,
     d.archive_differences,
     d.archives_to_refresh,
-    ( SELECT count(*) AS count
-           FROM centile_store.imports i
-          WHERE ((i.ended_at IS NULL) AND (i.abandoned_at IS NULL))) AS imports_open,
+    i.imports_open,
+    i.imports_cut_short,
     ( SELECT count(*) AS count
            FROM centile_store.rankings r
           WHERE (r.released_at IS NOT NULL)) AS released_rankings,
     o.outbox_waiting,
     o.outbox_oldest_age
-   FROM (( SELECT count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp()))) AS periods_due,
+   FROM ((( SELECT count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp()))) AS periods_due,
             (statement_timestamp() - min(p.ends_at) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp())))) AS oldest_due_age,
             count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
             (COALESCE(sum(p.archive_differences), (0)::numeric))::bigint AS archive_differences,
             count(*) FILTER (WHERE ((p.frozen_top IS NOT NULL) AND (p.corrected_at > p.cut_off_at))) AS archives_to_refresh
            FROM centile_store.periods p) d
+     CROSS JOIN ( SELECT count(*) AS imports_open,
+            count(*) FILTER (WHERE (NOT (EXISTS ( SELECT
+                   FROM pg_locks l
+                  WHERE ((l.locktype = 'advisory'::text) AND (l.classid = (1128615509)::oid) AND (l.objid = (i_1.id)::oid) AND (l.objsubid = 2) AND (l.database = ( SELECT d_1.oid
+                           FROM pg_database d_1
+                          WHERE (d_1.datname = current_database())))))))) AS imports_cut_short
+           FROM centile_store.imports i_1
+          WHERE ((i_1.ended_at IS NULL) AND (i_1.abandoned_at IS NULL))) i)
      CROSS JOIN ( SELECT count(*) AS outbox_waiting,
             (statement_timestamp() - min(o_1.created_at)) AS outbox_oldest_age
-           FROM centile_store.outbox o_1
-          WHERE (o_1.delivered_at IS NULL)) o);
+           FROM (centile_store.outbox o_1
+             JOIN centile_store.webhooks w ON ((w.board_id = o_1.board_id)))
+          WHERE ((o_1.delivered_at IS NULL) AND isfinite(o_1.next_attempt_at))) o);
 
-COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, released_rankings, outbox_waiting FROM centile.upkeep;';
+COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting FROM centile.upkeep;';
 
 CREATE VIEW centile.users AS
  SELECT users.external_id AS user_id,

@@ -2,7 +2,7 @@
 -- closed a moment after it ends, so oldest_due_age should stay small; so should the others.
 CREATE VIEW centile.upkeep AS
 SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
-       (SELECT count(*) FROM centile_store.imports i WHERE i.ended_at IS NULL AND i.abandoned_at IS NULL) AS imports_open,
+       i.imports_open, i.imports_cut_short,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,
        o.outbox_waiting, o.outbox_oldest_age
 FROM (
@@ -13,9 +13,18 @@ FROM (
            count(*) FILTER (WHERE p.frozen_top IS NOT NULL AND p.corrected_at > p.cut_off_at) AS archives_to_refresh
     FROM centile_store.periods p) d
 CROSS JOIN (
+    -- An import holds a lock of its own while its process lives, as centile_store.import_is_running has it.
+    SELECT count(*) AS imports_open, count(*) FILTER (WHERE NOT EXISTS (
+        SELECT FROM pg_catalog.pg_locks l
+        WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = i.id AND l.objsubid = 2
+          AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))) AS imports_cut_short
+    FROM centile_store.imports i WHERE i.ended_at IS NULL AND i.abandoned_at IS NULL) i
+CROSS JOIN (
+    -- What nobody is told of waits for nobody.
     SELECT count(*) AS outbox_waiting, statement_timestamp() - min(o.created_at) AS outbox_oldest_age
-    FROM centile_store.outbox o WHERE o.delivered_at IS NULL) o;
+    FROM centile_store.outbox o JOIN centile_store.webhooks w ON w.board_id = o.board_id
+    WHERE o.delivered_at IS NULL AND isfinite(o.next_attempt_at)) o;
 
 COMMENT ON VIEW centile.upkeep IS
-'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, released_rankings, outbox_waiting FROM centile.upkeep;';
+'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting FROM centile.upkeep;';
 GRANT SELECT ON centile.upkeep TO centile_reader;
