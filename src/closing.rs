@@ -12,6 +12,7 @@ use crate::{
     period::PeriodSelector,
     service::Service,
     store::closing::{Closer, Correction, DuePeriod, FrozenTop, NamedPeriod},
+    telemetry,
     user::UserId,
 };
 
@@ -155,7 +156,9 @@ async fn close(service: &Service, closer: &mut Closer, period_id: i64, board: &s
     let players = top.map_or(0, |top| top.players.unsigned_abs());
     let time = begin.elapsed();
     tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
-    Ok(Outcome::Closed(ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time }))
+    let done = ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time };
+    telemetry::count_closed(&done);
+    Ok(Outcome::Closed(done))
 }
 
 /// Puts a frozen top into the cache, where it stays.

@@ -23,6 +23,7 @@ mod counts;
 mod cursor;
 mod frozen;
 pub mod service;
+pub mod telemetry;
 pub mod upkeep;
 mod writer;
 

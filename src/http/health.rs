@@ -10,7 +10,7 @@ use actix_web::{
 use utoipa::ToSchema;
 
 use super::{Api, problem::UnavailableProblem};
-use crate::Result;
+use crate::{Result, telemetry};
 
 /// The word for "yes".
 #[derive(Debug, ToSchema)]
@@ -46,4 +46,25 @@ pub(super) fn alive() -> Ready<HttpResponse> {
 pub(super) async fn ready_to_serve(api: Data<Api>) -> Result<HttpResponse> {
     api.service.ready().await?;
     Ok(ok())
+}
+
+/// Numbers in the text format of Prometheus.
+#[derive(Debug, ToSchema)]
+#[schema(value_type = String, example = "centile_periods_due 0")]
+pub(super) struct MetricsResponse(#[expect(dead_code, reason = "describes the body, which is text")] &'static str);
+
+/// Tell how the service is, in numbers
+#[utoipa::path(
+    get, path = "/metrics", operation_id = "metrics", tag = "operation",
+    responses(
+        (status = 200, description = "Numbers in the text format of Prometheus.", body = MetricsResponse, content_type = "text/plain"),
+        UnavailableProblem,
+    ),
+)]
+pub(super) async fn metrics(api: Data<Api>) -> Result<HttpResponse> {
+    let numbers = telemetry::render(&api.service).await?;
+    Ok(HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8"))
+        .insert_header((header::CACHE_CONTROL, "no-store"))
+        .body(numbers))
 }

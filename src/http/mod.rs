@@ -8,7 +8,7 @@ use std::{future::ready, net::TcpListener, sync::Arc};
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, dev::Server, http::Method, web};
 
-use crate::{Error, Result, board::BoardSlug, service::Service};
+use crate::{Error, Result, board::BoardSlug, service::Service, telemetry};
 
 mod body;
 mod caller;
@@ -87,6 +87,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/users/{user_id}/unban").on(Method::POST, user::unban),
         Endpoint::new("/healthz").get(health::alive),
         Endpoint::new("/readyz").get(health::ready_to_serve),
+        Endpoint::new("/metrics").get(health::metrics),
         Endpoint::new("/openapi.json").get(docs::document),
     ]
 }
@@ -114,6 +115,7 @@ fn routes(config: &mut web::ServiceConfig) {
 /// Starts to serve the API on `listener`, which the caller has bound (port 0 works). The server runs once it is awaited
 /// or spawned; it stops by its handle and leaves signals alone, which belong to the command line.
 pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -> Result<Server> {
+    telemetry::install();
     let workers = settings.workers.max(1);
     let app = move || App::new().configure(configure(Arc::clone(&service), settings.clone()));
     let server = HttpServer::new(app)

@@ -54,6 +54,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         classic::standing,
         health::alive,
         health::ready_to_serve,
+        health::metrics,
         docs::document,
     ),
     components(schemas(Problem)),

@@ -12,6 +12,7 @@ pub(crate) mod period;
 pub(crate) mod rank;
 pub(crate) mod score;
 pub(crate) mod season;
+pub(crate) mod upkeep;
 pub(crate) mod user;
 
 use std::{str::FromStr, time::Duration};

@@ -298,6 +298,10 @@ async fn an_import_into_the_past_is_waited_for() {
     assert_eq!(count(&pool, EVENTS).await, 20 + 20 + 24_000);
     // And now they are closed, 20 days and 3 weeks more.
     wait_for("closing", async || count(&pool, CLOSED).await == 3 + 23).await;
+    let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
+    for line in ["centile_periods_closed_total 26", "centile_archive_differences_total 0", "centile_periods_due 0"] {
+        assert!(numbers.lines().any(|there| there == line), "{line} is not in {numbers}");
+    }
     let days = ranked(&pool, "2024-01-05Z", "2024-01-06Z").await;
     assert!(!days.is_empty());
     drop(serve);

@@ -1,0 +1,27 @@
+//! What is left to do, as the database knows it.
+
+use super::Store;
+use crate::Result;
+
+/// The row of `centile.upkeep`.
+#[derive(Debug)]
+pub(crate) struct StoredUpkeep {
+    pub(crate) periods_due: i64,
+    pub(crate) oldest_due_age_seconds: f64,
+    pub(crate) closings_unfinished: i64,
+    pub(crate) archive_differences: i64,
+    pub(crate) archives_to_refresh: i64,
+    pub(crate) imports_open: i64,
+    pub(crate) imports_cut_short: i64,
+    pub(crate) released_rankings: i64,
+    pub(crate) outbox_waiting: i64,
+    pub(crate) outbox_oldest_age_seconds: f64,
+}
+
+impl Store {
+    /// What is left to do now.
+    pub(crate) async fn upkeep(&self) -> Result<StoredUpkeep> {
+        let upkeep = sqlx::query_file_as!(StoredUpkeep, "sql/queries/upkeep.sql").fetch_one(&self.readers).await?;
+        Ok(upkeep)
+    }
+}

@@ -1,0 +1,77 @@
+//! Numbers for operators, in the text format of Prometheus. What the database knows is read when somebody asks; the rest is
+//! counted as it happens.
+
+use std::sync::OnceLock;
+
+use metrics::{counter, describe_counter, describe_gauge, gauge};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+
+use crate::{Error, Result, closing::ClosedPeriod, service::Service};
+
+static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+
+/// Begins to count, in a process that will be asked. In others nothing is counted.
+pub fn install() {
+    RECORDER.get_or_init(|| {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let handle = recorder.handle();
+        // Only a second recorder could fail here, and there is none.
+        if metrics::set_global_recorder(recorder).is_err() {
+            tracing::warn!("numbers for operators are counted elsewhere already");
+        }
+        describe();
+        handle
+    });
+}
+
+/// Everything there is to know now, as Prometheus reads it. [`Error::Unavailable`] while PostgreSQL does not answer.
+pub async fn render(service: &Service) -> Result<String> {
+    let handle = RECORDER.get().ok_or_else(|| Error::Internal("nothing is counted in this process".to_owned()))?;
+    let upkeep = service.store.upkeep().await?;
+    for (name, value) in [
+        ("centile_periods_due", upkeep.periods_due),
+        ("centile_closings_unfinished", upkeep.closings_unfinished),
+        ("centile_archive_differences", upkeep.archive_differences),
+        ("centile_archives_to_refresh", upkeep.archives_to_refresh),
+        ("centile_imports_open", upkeep.imports_open),
+        ("centile_imports_cut_short", upkeep.imports_cut_short),
+        ("centile_released_rankings", upkeep.released_rankings),
+        ("centile_outbox_waiting", upkeep.outbox_waiting),
+    ] {
+        gauge!(name).set(value as f64);
+    }
+    gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
+    gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
+    Ok(handle.render())
+}
+
+/// Counts a period that this process has closed.
+pub(crate) fn count_closed(closed: &ClosedPeriod) {
+    counter!("centile_periods_closed_total").increment(1);
+    counter!("centile_archive_differences_total").increment(closed.differences);
+}
+
+fn describe() {
+    describe_counter!("centile_periods_closed_total", "Periods that this process has closed.");
+    describe_counter!(
+        "centile_archive_differences_total",
+        "Players of whom the live ranking said something else than the ledger when this process closed a period."
+    );
+    for (name, text) in [
+        ("centile_periods_due", "Periods that are over and not closed."),
+        ("centile_oldest_due_age_seconds", "How long the first of them has been over."),
+        ("centile_closings_unfinished", "Periods that are cut off and not closed."),
+        (
+            "centile_archive_differences",
+            "Players of whom live rankings said something else than the ledger, over all archives.",
+        ),
+        ("centile_archives_to_refresh", "Archives that a correction waits to get into."),
+        ("centile_imports_open", "Imports that have not ended; their boards' periods wait."),
+        ("centile_imports_cut_short", "Those of them whose process is gone."),
+        ("centile_released_rankings", "Rankings of closed periods whose rows are still to be removed."),
+        ("centile_outbox_waiting", "Events that wait to be delivered to a webhook."),
+        ("centile_outbox_oldest_age_seconds", "How old the first of them is."),
+    ] {
+        describe_gauge!(name, text);
+    }
+}
