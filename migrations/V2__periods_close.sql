@@ -54,7 +54,7 @@ COMMENT ON TABLE centile_store.periods IS
 COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
 COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off; a refresh after it takes it in.';
 
 -- Apart from the periods, so that a refresh, which changes it at its begin, keeps nobody waiting who changes a period.
 CREATE TABLE centile_store.cut_offs (

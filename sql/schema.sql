@@ -124,9 +124,7 @@ BEGIN
     WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
-    -- In one order, for two corrections may meet here.
-    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_closed) ORDER BY p.id FOR UPDATE;
-    UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (v_closed);
+    PERFORM centile_store.mark_corrected(v_closed);
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
     VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
@@ -4722,6 +4720,17 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction. Example: SELECT centile_store.lock_structure(1, true);';
 
+CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (p_period_ids) ORDER BY p.id FOR UPDATE;
+    UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (p_period_ids);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods as waiting for a refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
+
 CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
     AS $$
@@ -5000,6 +5009,7 @@ DECLARE
     v_at       timestamptz := greatest(clock_timestamp(), p_lane.last_at + CASE p_kind WHEN 'reset' THEN interval '1 microsecond' ELSE interval '0' END);
     v_id       bigint;
     v_rankings bigint[];
+    v_closed   bigint[];
 BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
@@ -5014,9 +5024,10 @@ BEGIN
         was_reset = b.was_reset OR excluded.was_reset;
 
     IF p_kind IN ('void', 'reset') THEN
-        SELECT array_agg(p.ranking_id) INTO v_rankings
-        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p
-        WHERE p.ranking_id IS NOT NULL;
+        SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
+        INTO v_rankings, v_closed
+        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
+        PERFORM centile_store.mark_corrected(v_closed);
     ELSE
         SELECT array_agg(p.ranking_id) INTO v_rankings
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
@@ -5556,7 +5567,7 @@ COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time amon
 
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
 
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction last fell into the closed period; a refresh after it takes it in.';
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off; a refresh after it takes it in.';
 
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
@@ -6775,6 +6786,9 @@ GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_ex
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;

@@ -50,9 +50,7 @@ BEGIN
     WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
-    -- In one order, for two corrections may meet here.
-    PERFORM FROM centile_store.periods p WHERE p.id = ANY (v_closed) ORDER BY p.id FOR UPDATE;
-    UPDATE centile_store.periods p SET corrected_at = clock_timestamp() WHERE p.id = ANY (v_closed);
+    PERFORM centile_store.mark_corrected(v_closed);
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
     VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));

@@ -11,6 +11,7 @@ DECLARE
     v_at       timestamptz := greatest(clock_timestamp(), p_lane.last_at + CASE p_kind WHEN 'reset' THEN interval '1 microsecond' ELSE interval '0' END);
     v_id       bigint;
     v_rankings bigint[];
+    v_closed   bigint[];
 BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
@@ -25,9 +26,10 @@ BEGIN
         was_reset = b.was_reset OR excluded.was_reset;
 
     IF p_kind IN ('void', 'reset') THEN
-        SELECT array_agg(p.ranking_id) INTO v_rankings
-        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p
-        WHERE p.ranking_id IS NOT NULL;
+        SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
+        INTO v_rankings, v_closed
+        FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
+        PERFORM centile_store.mark_corrected(v_closed);
     ELSE
         SELECT array_agg(p.ranking_id) INTO v_rankings
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;

@@ -3,6 +3,7 @@
 use std::env;
 
 use clap::{ArgGroup, Args};
+use indicatif::ProgressBar;
 
 use super::{
     output::{self, thousands},
@@ -69,7 +70,8 @@ impl Actor {
 
 /// Closes, prints a line for each period, and fails when something needs to be looked at.
 pub(super) async fn close(config: &Config, close: Close) -> Result<()> {
-    let mut tally = Tally::default();
+    let spinner = output::spinner("closing");
+    let mut tally = Tally::new(spinner.clone());
     let was_done = with_service(config, async |service| {
         let (Some(board), Some(period)) = (&close.board, &close.period) else {
             return closing::close_due(service, |outcome| tally.add(&outcome)).await;
@@ -79,6 +81,7 @@ pub(super) async fn close(config: &Config, close: Close) -> Result<()> {
         Ok(outcome.map(|outcome| tally.add(&outcome)).is_some())
     })
     .await?;
+    spinner.finish_and_clear();
     if !was_done {
         return output::print("another centile closes periods just now; nothing was done here");
     }
@@ -89,8 +92,9 @@ pub(super) async fn close(config: &Config, close: Close) -> Result<()> {
 }
 
 /// What is told of all periods together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Tally {
+    spinner: ProgressBar,
     has_printed: bool,
     different: u64,
     failed: u64,
@@ -98,6 +102,10 @@ struct Tally {
 }
 
 impl Tally {
+    fn new(spinner: ProgressBar) -> Self {
+        Self { spinner, has_printed: false, different: 0, failed: 0, stale: 0 }
+    }
+
     fn add(&mut self, outcome: &Outcome) {
         let line = match outcome {
             Outcome::Closed(closed) => {
@@ -138,7 +146,7 @@ impl Tally {
     fn print(&mut self, line: &str) {
         self.has_printed = true;
         // A closed pipe is no reason to stop closing.
-        output::print(line).ok();
+        self.spinner.suspend(|| output::print(line)).ok();
     }
 
     fn result(&self) -> Result<()> {
@@ -164,11 +172,13 @@ impl Tally {
 /// Refreshes the archive and prints its revision.
 pub(super) async fn refresh(config: &Config, refresh: Refresh) -> Result<()> {
     let actor = refresh.actor.name()?;
+    let spinner = output::spinner("refreshing");
     let refreshed = with_service(config, async |service| {
         let board = board::find(service, &refresh.board).await?;
         closing::refresh(service, &board, &refresh.period, &actor, refresh.reason.as_deref()).await
     })
     .await?;
+    spinner.finish_and_clear();
     output::print(format!(
         "refreshed {} {}: revision {}, {} players",
         refresh.board,

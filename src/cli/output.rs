@@ -2,10 +2,12 @@
 
 use std::{
     fmt::Display,
-    io::{self, ErrorKind, Write as _},
+    io::{self, ErrorKind, IsTerminal as _, Write as _},
+    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::{Error, Result};
@@ -24,6 +26,18 @@ pub(super) fn print(text: impl Display) -> Result<()> {
 /// Prints what is no result: an explanation, or an error. Where nobody listens, it is lost.
 pub(super) fn note(text: impl Display) {
     writeln!(io::stderr(), "{text}").ok();
+}
+
+/// Something to look at on a terminal while a long job runs; nothing where nobody looks.
+pub(super) fn spinner(job: &'static str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}, {elapsed}").unwrap_or_else(|_| ProgressStyle::default_spinner());
+    let spinner = ProgressBar::new_spinner().with_style(style).with_message(job);
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    spinner
 }
 
 /// Prints a value as JSON.

@@ -382,6 +382,24 @@ async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
     let after = archive(&pool, "arena_week_2024_01_08").await;
     assert_ne!(after, before);
     assert_eq!(after, ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
+    let needs_refresh = async || -> bool {
+        sqlx::query_scalar(
+            "SELECT needs_refresh FROM centile.period_status WHERE kind = 'week' AND label = '2024-01-08'",
+        )
+        .fetch_one(&pool)
+        .await
+        .unwrap()
+    };
+    assert!(!needs_refresh().await);
+    let event: i64 = sqlx::query_scalar(
+        "SELECT min(id) FROM centile_store.score_transactions WHERE occurred_at >= '2024-01-08Z' AND occurred_at < '2024-01-15Z'",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    run(&db, &["score", "void", &event.to_string(), "--board", "arena"]).well();
+    assert!(needs_refresh().await, "a void waits for a refresh");
+    assert_eq!(archive(&pool, "arena_week_2024_01_08").await, after);
     let audited: Vec<(String, String, String)> =
         sqlx::query_as("SELECT actor, action, subject FROM centile_store.audit_log ORDER BY id")
             .fetch_all(&pool)
@@ -400,7 +418,7 @@ async fn late_lines_are_refused_and_corrections_are_taken_in_by_a_refresh() {
     ] {
         run(&db, &[&arguments[..], &["--by", "dora"]].concat()).refused(1, &words);
     }
-    assert_eq!(count(&pool, EVENTS).await, 22);
+    assert_eq!(count(&pool, EVENTS).await, 23);
 }
 
 #[tokio::test]
