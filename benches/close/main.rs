@@ -49,23 +49,30 @@ async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
     say("filling");
     let (weeks, small) = fill::fill(bench, size)?;
     let mut report = Report::new(bench.machine()?, size, began.elapsed());
+    let result = measure_all(bench, &weeks, &small, &mut report).await;
+    // What was measured before something failed is worth having.
+    report.print();
+    result
+}
 
+async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut Report) -> Outcome<()> {
     say("closing beside a bare CREATE TABLE AS");
     // Also the proof that what was filled in agrees with the ledger, before anything counts.
-    report.small = Some(close(bench, &small)?);
-    for week in &weeks {
+    report.small = Some(close(bench, small)?);
+    for week in weeks {
         report.closes.push(beside_bare(bench, week)?);
     }
-    for week in &weeks {
+    for week in weeks {
         week.open_again(bench)?;
     }
     bench.psql("VACUUM ANALYZE")?;
 
+    let players = report.size.players;
     let serve = Serve::start(bench, &["--no-maintenance"])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
-    let scores = || Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), size.players));
+    let scores = || Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), players));
 
-    for week in &weeks {
+    for week in weeks {
         say("closing while scores come in");
         bench.psql("CHECKPOINT")?;
         let load = scores();
@@ -80,7 +87,7 @@ async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
 
     say("refreshing, both ways");
     let week = &weeks[0];
-    for _ in 0..size.weeks {
+    for _ in weeks {
         for shifts in [true, false] {
             report.refreshes.push(refresh::both_ways(bench, week, shifts)?);
         }
@@ -104,7 +111,7 @@ async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
         report.reads = readers.said();
     }
     let (corrected, correction) = refresh::and_correct(bench, week)?;
-    report.correct_meanwhile = correction;
+    report.correct_meanwhile = Some(correction);
     let removed = watch::run(bench, &["maintain"])?;
     load.stop().await;
     for (what, took) in [
@@ -121,7 +128,6 @@ async fn measure(bench: &Bench, size: Size) -> Outcome<()> {
         report.idle_maintain.push(watch::run(bench, &["maintain"])?.seconds());
         report.corrects.push(refresh::correct(bench, week, false)?.seconds());
     }
-    report.print();
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! An archive brought up to date in both ways that PostgreSQL has.
 
 use std::{
-    error::Error,
     thread,
     time::{Duration, Instant},
 };
@@ -55,17 +54,19 @@ pub fn correct(bench: &Bench, week: &Week, shifts: bool) -> Outcome<Took> {
     watch::run(bench, &["correct", player, points, "--board", BOARD, "--at", &at, "--reason", "bench", "--by", "bench"])
 }
 
-/// A refresh, and a second after its beginning a correction of the same week; gives the refresh, and how many seconds the
-/// correction took.
-pub fn and_correct(bench: &Bench, week: &Week) -> Outcome<(Took, f64)> {
+/// A refresh, and a second after its beginning a correction of the same week; gives the refresh, how many seconds the
+/// correction took, and whether it went through.
+pub fn and_correct(bench: &Bench, week: &Week) -> Outcome<(Took, (f64, bool))> {
     correct(bench, week, true)?;
     thread::scope(|scope| {
         let correction = scope.spawn(|| {
             thread::sleep(Duration::from_secs(1));
-            correct(bench, week, false).map(|took| took.seconds()).map_err(|error| error.to_string())
+            let began = Instant::now();
+            let went_through = correct(bench, week, false).is_ok();
+            (began.elapsed().as_secs_f64(), went_through)
         });
         let refreshed = watch::run(bench, &["refresh", "--board", BOARD, "--period", &week.name, "--by", "bench"])?;
-        Ok::<_, Box<dyn Error>>((refreshed, correction.join().map_err(|_| "the correction did not end")??))
+        Ok((refreshed, correction.join().map_err(|_| "the correction did not end")?))
     })
 }
 

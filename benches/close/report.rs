@@ -30,7 +30,7 @@ pub struct UnderLoad {
 /// All that was measured.
 pub struct Report {
     machine: String,
-    size: Size,
+    pub size: Size,
     filling: Duration,
     pub small: Option<Took>,
     pub closes: Vec<Close>,
@@ -39,8 +39,8 @@ pub struct Report {
     pub serves_closed: bool,
     pub reads: BTreeMap<String, usize>,
     pub others: Vec<UnderLoad>,
-    /// Seconds of a `centile correct` into the week that is being refreshed.
-    pub correct_meanwhile: f64,
+    /// A `centile correct` into the week that is being refreshed: how long it took, and whether it went through.
+    pub correct_meanwhile: Option<(f64, bool)>,
     /// With the rows of a week to remove.
     pub maintain: Option<Took>,
     pub close_due: Vec<f64>,
@@ -61,7 +61,7 @@ impl Report {
             serves_closed: false,
             reads: BTreeMap::new(),
             others: Vec::new(),
-            correct_meanwhile: 0.0,
+            correct_meanwhile: None,
             maintain: None,
             close_due: Vec::new(),
             idle_maintain: Vec::new(),
@@ -168,7 +168,10 @@ impl Report {
         println!("| `centile refresh`, every position shifted | {:.2} |", refreshes(true));
         println!("| `centile refresh`, none shifted | {:.2} |", refreshes(false));
         println!("| `centile correct` | {:.3} |", median(self.corrects.clone()));
-        println!("| `centile correct` into the week that is being refreshed | {:.2} |", self.correct_meanwhile);
+        if let Some((seconds, went_through)) = self.correct_meanwhile {
+            let end = if went_through { "" } else { ", and failed" };
+            println!("| `centile correct` into the week that is being refreshed | {seconds:.2}{end} |");
+        }
         println!("| `centile maintain`, nothing to do | {:.3} |", median(self.idle_maintain.clone()));
         if let Some(took) = &self.maintain {
             println!("| `centile maintain`, {} | {:.1} |", removal(&took.text), took.seconds());
