@@ -34,9 +34,10 @@ check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets
 
-bench: setup ## Measures ranks beside count(*), about 4 minutes; installs wrk where it is missing
+bench: setup ## Measures ranks beside count(*), then closing, about 20 minutes; installs wrk where it is missing
 	@scripts/setup.sh bench
 	cargo bench --bench rank
+	cargo bench --bench close
 
 fmt: ## Formats the Rust code
 	cargo fmt

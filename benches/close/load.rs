@@ -1,0 +1,127 @@
+//! Scores, and reads of a top, at a steady rate over HTTP: each request starts at its time, whether or not those before have
+//! been answered, and its latency counts from that time. A service that stands still is seen to.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rand::RngExt as _;
+use reqwest::{Client, RequestBuilder};
+use tokio::task::JoinHandle;
+
+use crate::common::Outcome;
+
+/// What became of one request.
+struct Answer {
+    at: Instant,
+    latency: Duration,
+    /// The status and, of what has one, the version; or why there was none.
+    said: Result<(u16, Option<String>), String>,
+}
+
+/// Requests that go on until this is stopped.
+pub struct Load {
+    answers: Arc<Mutex<Vec<Answer>>>,
+    task: JoinHandle<()>,
+}
+
+/// Latencies of a stretch of time, in milliseconds.
+#[derive(Clone, Copy)]
+pub struct Latency {
+    pub answers: usize,
+    pub failed: usize,
+    pub p50: f64,
+    pub p99: f64,
+    pub max: f64,
+}
+
+impl Load {
+    /// Begins; `request` makes each request.
+    pub fn start(per_second: u32, request: impl Fn() -> RequestBuilder + Send + 'static) -> Self {
+        let answers = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&answers);
+        let task = tokio::spawn(async move {
+            let begin = Instant::now();
+            for n in 0_u32.. {
+                let at = begin + Duration::from_secs(1) * n / per_second;
+                tokio::time::sleep_until(at.into()).await;
+                let (request, kept) = (request(), Arc::clone(&kept));
+                tokio::spawn(async move {
+                    let said = answer(request).await;
+                    let answer = Answer { at, latency: at.elapsed(), said };
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                });
+            }
+        });
+        Self { answers, task }
+    }
+
+    /// No further requests; returns when those under way have had the time to be answered.
+    pub async fn stop(&self) {
+        self.task.abort();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+
+    /// Of the requests that began in a stretch of time. All that are not 200 have failed.
+    pub fn latency(&self, from: Instant, to: Instant) -> Latency {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers: Vec<_> = answers.iter().filter(|answer| from <= answer.at && answer.at < to).collect();
+        let failed = answers.iter().filter(|answer| !matches!(&answer.said, Ok((200, _)))).count();
+        let mut latencies: Vec<_> = answers.iter().map(|answer| answer.latency.as_secs_f64() * 1e3).collect();
+        latencies.sort_by(f64::total_cmp);
+        let at =
+            |percent: usize| latencies.get((latencies.len() * percent / 100).min(latencies.len().saturating_sub(1)));
+        let at = |percent| at(percent).copied().unwrap_or(f64::NAN);
+        Latency { answers: answers.len(), failed, p50: at(50), p99: at(99), max: at(100) }
+    }
+
+    /// How often each thing was said.
+    pub fn said(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for answer in self.answers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let said = match &answer.said {
+                Ok((status, None)) => status.to_string(),
+                Ok((status, Some(version))) => format!("{status} {version}"),
+                Err(error) => error.clone(),
+            };
+            *counts.entry(said).or_default() += 1;
+        }
+        counts
+    }
+}
+
+async fn answer(request: RequestBuilder) -> Result<(u16, Option<String>), String> {
+    let response = request.send().await.map_err(|error| error.to_string())?;
+    let status = response.status().as_u16();
+    let version = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(ToOwned::to_owned);
+    // An answer is there when all of it is.
+    response.bytes().await.map_err(|error| error.to_string())?;
+    Ok((status, version))
+}
+
+/// A score of a random player, by the key of a game server.
+pub fn scores(address: &str, board: &str, key: &str, players: u64) -> impl Fn() -> RequestBuilder + Send + use<> {
+    let client = Client::new();
+    let (url, key) = (format!("{address}/v1/boards/{board}/scores"), key.to_owned());
+    move || {
+        let mut random = rand::rng();
+        let player = random.random_range(1..=players);
+        let points = random.random_range(0..=1_000);
+        let body = format!(r#"{{"user_id": "player-{player}", "points": {points}}}"#);
+        client.post(&url).bearer_auth(&key).header("content-type", "application/json").body(body)
+    }
+}
+
+/// The first hundred of a period.
+pub fn top(address: &str, board: &str, period: &str) -> impl Fn() -> RequestBuilder + Send + use<> {
+    let client = Client::new();
+    let url = format!("{address}/v1/boards/{board}/scores?period={period}&limit=100");
+    move || client.get(&url)
+}
+
+/// Whether a request is answered with 200.
+pub async fn works(request: RequestBuilder) -> Outcome<bool> {
+    Ok(answer(request).await?.0 == 200)
+}

@@ -1,0 +1,206 @@
+//! What was measured, as the tables of docs/benchmarks.md.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{common::median, fill::Size, load::Latency, refresh::BothWays, watch::Took};
+
+/// Says on standard error what begins now: it takes minutes.
+#[allow(clippy::print_stderr, reason = "a command-line tool")]
+pub fn say(what: &str) {
+    eprintln!("bench: {what}");
+}
+
+/// A week closed beside a bare table.
+pub struct Close {
+    /// Seconds of the table, with what the server gives a session.
+    pub bare: f64,
+    /// With the memory that closing takes.
+    pub bare_with_memory: f64,
+    pub took: Took,
+}
+
+/// How long scores took without and with something else going on.
+pub struct UnderLoad {
+    pub what: String,
+    pub seconds: f64,
+    pub before: Latency,
+    pub during: Latency,
+}
+
+/// All that was measured.
+pub struct Report {
+    machine: String,
+    pub size: Size,
+    filling: Duration,
+    pub small: Option<Took>,
+    pub closes: Vec<Close>,
+    pub under_load: Vec<UnderLoad>,
+    pub refreshes: Vec<BothWays>,
+    pub serves_closed: bool,
+    pub reads: BTreeMap<String, usize>,
+    pub others: Vec<UnderLoad>,
+    /// A `centile correct` into the week that is being refreshed: how long it took, and whether it went through.
+    pub correct_meanwhile: Option<(f64, bool)>,
+    /// With the rows of a week to remove.
+    pub maintain: Option<Took>,
+    pub close_due: Vec<f64>,
+    pub idle_maintain: Vec<f64>,
+    pub corrects: Vec<f64>,
+}
+
+impl Report {
+    pub fn new(machine: String, size: Size, filling: Duration) -> Self {
+        Self {
+            machine,
+            size,
+            filling,
+            small: None,
+            closes: Vec::new(),
+            under_load: Vec::new(),
+            refreshes: Vec::new(),
+            serves_closed: false,
+            reads: BTreeMap::new(),
+            others: Vec::new(),
+            correct_meanwhile: None,
+            maintain: None,
+            close_due: Vec::new(),
+            idle_maintain: Vec::new(),
+            corrects: Vec::new(),
+        }
+    }
+
+    pub fn print(&self) {
+        let Size { players, events, weeks } = self.size;
+        println!("{}; {weeks} weeks of {players} players and {events} scores each.", self.machine);
+        println!("Filled in within {:.0} s.\n", self.filling.as_secs_f64());
+        self.print_closes();
+        print_under_load(&self.under_load, "Scores while a week is closed");
+        println!(
+            "\nRatio of p99, median: {:.1} (no more than 3 is wanted).\n",
+            median(self.under_load.iter().map(|one| one.during.p99 / one.before.p99).collect())
+        );
+        print_under_load(&self.others, "Scores while other work is done");
+        self.print_reads();
+        self.print_refreshes();
+        self.print_commands();
+    }
+
+    fn print_closes(&self) {
+        println!("Closing a week, beside `CREATE TABLE AS SELECT user_id, sum(points), rank() …` of the same rows:\n");
+        println!(
+            "| round | bare, default work_mem: s | bare, work_mem 128 MB: s | `centile close`: s | ratio to the first |"
+        );
+        println!("| --- | --- | --- | --- | --- |");
+        for (n, close) in self.closes.iter().enumerate() {
+            let seconds = close.took.seconds();
+            println!(
+                "| {} | {:.2} | {:.2} | {seconds:.2} | {:.2} |",
+                n + 1,
+                close.bare,
+                close.bare_with_memory,
+                seconds / close.bare
+            );
+        }
+        let of = |seconds: fn(&Close) -> f64| median(self.closes.iter().map(seconds).collect());
+        let (bare, close) = (of(|one| one.bare), of(|one| one.took.seconds()));
+        let with_memory = of(|one| one.bare_with_memory);
+        println!("| median | {bare:.2} | {with_memory:.2} | {close:.2} | {:.2} |", close / bare);
+        println!("\nRatio of medians: {:.2} (no more than 2.5 is wanted).\n", close / bare);
+
+        println!(
+            "| closing | seconds | peak memory of `centile close` | peak of a server process beside shared memory |"
+        );
+        println!("| --- | --- | --- | --- |");
+        let large = self.closes.iter().map(|close| &close.took);
+        for (what, took) in
+            self.small.iter().map(|took| ("1,000 players", took)).chain(large.map(|took| ("all players", took)))
+        {
+            println!("| {what} | {:.2} | {:.1} MiB | {:.0} MiB |", took.seconds(), took.peak_mib, took.server_mib);
+        }
+        println!();
+    }
+
+    fn print_reads(&self) {
+        println!();
+        if !self.serves_closed {
+            println!("This build does not serve closed weeks: the reads while refreshing were left out.\n");
+            return;
+        }
+        println!("Reads of the closed week's top meanwhile, {} a second:\n", super::TOPS_PER_SECOND);
+        println!("| status and version | answers |");
+        println!("| --- | --- |");
+        for (said, count) in &self.reads {
+            println!("| `{}` | {count} |", said.replace('|', "\\|"));
+        }
+        println!();
+    }
+
+    fn print_refreshes(&self) {
+        println!("| an archive after a correction | concurrently: s | size: MiB | beside and swapped: s | size: MiB |");
+        println!("| --- | --- | --- | --- | --- |");
+        for (shifts, what) in [(true, "that shifts every position"), (false, "that shifts nothing")] {
+            let of = |value: fn(&BothWays) -> f64| {
+                median(self.refreshes.iter().filter(|both| both.shifts == shifts).map(value).collect())
+            };
+            println!(
+                "| {what} | {:.2} | {:.0} | {:.2} | {:.0} |",
+                of(|both| both.concurrently.seconds),
+                of(|both| both.concurrently.mib),
+                of(|both| both.beside.seconds),
+                of(|both| both.beside.mib)
+            );
+        }
+        println!();
+    }
+
+    fn print_commands(&self) {
+        println!("| command | seconds |");
+        println!("| --- | --- |");
+        println!("| `centile close --due`, nothing due | {:.3} |", median(self.close_due.clone()));
+        println!(
+            "| `centile close`, a week | {:.2} |",
+            median(self.closes.iter().map(|one| one.took.seconds()).collect())
+        );
+        let refreshes = |shifts| {
+            let of_kind = self.refreshes.iter().filter(|both| both.shifts == shifts);
+            median(of_kind.map(|both| both.concurrently.seconds).collect())
+        };
+        println!("| `centile refresh`, every position shifted | {:.2} |", refreshes(true));
+        println!("| `centile refresh`, none shifted | {:.2} |", refreshes(false));
+        println!("| `centile correct` | {:.3} |", median(self.corrects.clone()));
+        if let Some((seconds, went_through)) = self.correct_meanwhile {
+            let end = if went_through { "" } else { ", and failed" };
+            println!("| `centile correct` into the week that is being refreshed | {seconds:.2}{end} |");
+        }
+        println!("| `centile maintain`, nothing to do | {:.3} |", median(self.idle_maintain.clone()));
+        if let Some(took) = &self.maintain {
+            println!("| `centile maintain`, {} | {:.1} |", removal(&took.text), took.seconds());
+        }
+    }
+}
+
+/// What `centile maintain` says that it removed.
+pub fn removal(text: &str) -> &str {
+    text.lines().find_map(|line| line.strip_prefix("rankings")).unwrap_or("rankings").trim()
+}
+
+fn print_under_load(all: &[UnderLoad], title: &str) {
+    println!("{title}, {} a second:\n", super::SCORES_PER_SECOND);
+    println!(
+        "| during | seconds | scores before and during | failed | p50 before → during: ms | p99: ms | max: ms | ratio of p99 |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    for UnderLoad { what, seconds, before, during } in all {
+        let pair = |value: fn(&Latency) -> f64| format!("{:.1} → {:.1}", value(before), value(during));
+        println!(
+            "| {what} | {seconds:.1} | {}, {} | {} | {} | {} | {} | {:.1} |",
+            before.answers,
+            during.answers,
+            before.failed + during.failed,
+            pair(|latency| latency.p50),
+            pair(|latency| latency.p99),
+            pair(|latency| latency.max),
+            during.p99 / before.p99
+        );
+    }
+}

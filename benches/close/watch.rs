@@ -1,0 +1,78 @@
+//! A command of centile while it runs: how long it takes, and the memory that it and the server come to.
+
+use std::{
+    fs,
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use crate::common::{Bench, Outcome};
+
+/// How often memory is looked at. What the system keeps as the peak of a process is gone with the process.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often the server's processes are looked for.
+const LOOKS_PER_SERVER: u32 = 10;
+
+/// What a command took.
+pub struct Took {
+    pub began: Instant,
+    pub ended: Instant,
+    /// The most memory that the command's process had, in MiB; 0 where /proc does not tell.
+    pub peak_mib: f64,
+    /// The most memory of its own, beside what all share, that one of the server's processes had meanwhile, in MiB.
+    pub server_mib: f64,
+    /// What it printed.
+    pub text: String,
+}
+
+impl Took {
+    pub fn seconds(&self) -> f64 {
+        (self.ended - self.began).as_secs_f64()
+    }
+}
+
+/// Runs a command to its end.
+pub fn run(bench: &Bench, arguments: &[&str]) -> Outcome<Took> {
+    let began = Instant::now();
+    let mut child = bench.command().args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let status = format!("/proc/{}/status", child.id());
+    let postmaster = fs::read_to_string(bench.servers.postgres.home().join("data/postmaster.pid")).unwrap_or_default();
+    let postmaster = postmaster.lines().next().unwrap_or_default();
+    let (mut peak_mib, mut server_mib) = (0_f64, 0_f64);
+    let mut looks = 0;
+    while child.try_wait()?.is_none() {
+        peak_mib = peak_mib.max(mib(Path::new(&status), "VmHWM:"));
+        if looks % LOOKS_PER_SERVER == 0 {
+            server_mib = server_mib.max(largest_child(postmaster));
+        }
+        looks += 1;
+        std::thread::sleep(LOOK_EVERY);
+    }
+    let ended = Instant::now();
+    let done = child.wait_with_output()?;
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    if done.status.success() {
+        Ok(Took { began, ended, peak_mib, server_mib, text })
+    } else {
+        Err(format!("centile {}: {text}{}", arguments.join(" "), String::from_utf8_lossy(&done.stderr)).into())
+    }
+}
+
+/// A field of a process' status, given there in KiB.
+fn mib(status: &Path, field: &str) -> f64 {
+    let text = fs::read_to_string(status).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(field)).unwrap_or_default();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap_or_default() / 1024.0
+}
+
+/// The most memory of its own that a child of a process has.
+fn largest_child(parent: &str) -> f64 {
+    let children = |parent: &str| -> Option<String> {
+        // One thread, whose id is the process': a PostgreSQL server has no other.
+        fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()
+    };
+    let children = children(parent).unwrap_or_default();
+    let sizes = children.split_whitespace().map(|child| mib(Path::new(&format!("/proc/{child}/status")), "RssAnon:"));
+    sizes.fold(0.0, f64::max)
+}

@@ -1,0 +1,141 @@
+//! What the benchmarks share: private servers, the commands that are measured, and what is said of the machine.
+
+use std::{
+    env,
+    error::Error,
+    fs,
+    io::{BufRead as _, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use centile::{demo::Servers, local::PostgresOptions};
+
+/// The program that is measured.
+pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
+
+pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// A PostgreSQL and a Redis of the benchmark's own, with default settings.
+pub struct Bench {
+    pub servers: Servers,
+}
+
+impl Bench {
+    /// Starts the servers, migrates, measures, and leaves nothing behind. `measure` may keep files in the folder that it is given.
+    pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(".centile/bench-{}", std::process::id()));
+        let result = Self::run_in(&dir, measure).await;
+        fs::remove_dir_all(&dir)?;
+        result
+    }
+
+    async fn run_in(dir: &Path, measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+        fs::create_dir_all(dir)?;
+        let servers = Servers::start(dir, PostgresOptions { ephemeral: true, ..PostgresOptions::durable() }).await?;
+        let bench = Self { servers };
+        let measured = match bench.centile(&["migrate"]) {
+            Ok(_) => measure(&bench, dir).await,
+            Err(error) => Err(error),
+        };
+        bench.servers.stop().await?;
+        measured
+    }
+
+    /// What a command of centile prints.
+    pub fn centile(&self, arguments: &[&str]) -> Outcome<String> {
+        output(self.command().args(arguments))
+    }
+
+    /// The program with the addresses of the servers.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(CENTILE);
+        command.env("DATABASE_URL", self.servers.database_url()).env("REDIS_URL", self.servers.redis_url());
+        command
+    }
+
+    /// What statements answer, one session for all of them: rows as lines, columns divided by `|`.
+    pub fn psql(&self, sql: &str) -> Outcome<String> {
+        let text =
+            output(Command::new(self.servers.postgres.program("psql")).arg(self.servers.database_url()).args([
+                "-X",
+                "-q",
+                "-A",
+                "-t",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-c",
+                sql,
+            ]))?;
+        Ok(text.trim_end().to_owned())
+    }
+
+    /// The day, the machine and the server, in a line.
+    pub fn machine(&self) -> Outcome<String> {
+        let line = |file: &str, name: &str| {
+            let text = fs::read_to_string(file).unwrap_or_default();
+            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+            line.trim_start_matches(['\t', ' ', ':']).trim().to_owned()
+        };
+        let memory = line("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse::<f64>();
+        Ok(format!(
+            "{}, {} cores ({}) shared by servers and load, {} RAM, PostgreSQL {}",
+            chrono::Utc::now().format("%Y-%m-%d"),
+            std::thread::available_parallelism().map_or(0, usize::from),
+            Some(line("/proc/cpuinfo", "model name"))
+                .filter(|name| !name.is_empty())
+                .as_deref()
+                .unwrap_or("CPU unknown"),
+            memory.map_or_else(|_| "unknown".to_owned(), |kib| format!("{:.0} GB", kib / 1024.0 / 1024.0)),
+            self.psql("SHOW server_version")?,
+        ))
+    }
+}
+
+/// A `centile serve` that ends with this value.
+pub struct Serve {
+    child: Child,
+    /// `http://127.0.0.1:PORT`.
+    pub address: String,
+}
+
+impl Serve {
+    pub fn start(bench: &Bench, arguments: &[&str]) -> Outcome<Self> {
+        let mut child = bench
+            .command()
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().ok_or("no output of serve")?).read_line(&mut line)?;
+        let address = line.trim().strip_prefix("listening on ").ok_or("serve did not start")?.to_owned();
+        Ok(Self { child, address })
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        // Nothing is left to be told when it has gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a command prints; an error with all it said when it fails.
+pub fn output(command: &mut Command) -> Outcome<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let done = command.output().map_err(|error| format!("{name}: {error}"))?;
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    if done.status.success() {
+        Ok(text)
+    } else {
+        Err(format!("{name}: {text}{}", String::from_utf8_lossy(&done.stderr)).into())
+    }
+}
+
+/// The middle one; of an even number the higher of both. 0 of none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
