@@ -67,9 +67,11 @@ COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lan
 
 CREATE INDEX periods_due_idx ON centile_store.periods (ends_at) WHERE state = 'open';
 
-ALTER TABLE centile_store.rankings ADD COLUMN released_at timestamptz;
+ALTER TABLE centile_store.rankings
+    ADD COLUMN released_at   timestamptz,
+    ADD COLUMN removed_up_to bigint NOT NULL DEFAULT 0;
 COMMENT ON TABLE centile_store.rankings IS
-'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps.';
+'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps: entries up to a user id first.';
 CREATE INDEX rankings_released_idx ON centile_store.rankings (id) WHERE released_at IS NOT NULL;
 
 CREATE TABLE centile_store.archive_differences (
