@@ -5345,18 +5345,27 @@ CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RET
     AS $_$
 DECLARE
     v_ranking_id bigint;
+    v_after      bigint;
+    v_up_to      bigint;
     v_removed    bigint;
     v_more       bigint;
     v_bucket     smallint;
 BEGIN
-    SELECT r.id INTO v_ranking_id FROM centile_store.rankings r
+    SELECT r.id, r.removed_up_to INTO v_ranking_id, v_after FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
-    DELETE FROM centile_store.leaderboard l
-    WHERE l.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.leaderboard x WHERE x.ranking_id = v_ranking_id LIMIT p_limit));
-    GET DIAGNOSTICS v_removed = ROW_COUNT;
+    -- From where the last step ended: what it deleted is still there while somebody's snapshot is older, and not to be passed
+    -- again by every step.
+    WITH gone AS (
+        DELETE FROM centile_store.leaderboard l
+        USING (SELECT x.user_id FROM centile_store.leaderboard x
+               WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) n
+        WHERE l.ranking_id = v_ranking_id AND l.user_id = n.user_id
+        RETURNING l.user_id)
+    SELECT count(*), max(user_id) INTO v_removed, v_up_to FROM gone;
+    UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
     WHILE v_removed < p_limit LOOP
         SELECT min(s.bucket) INTO v_bucket FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
         EXIT WHEN v_bucket IS NULL;
@@ -5974,11 +5983,12 @@ CREATE TABLE centile_store.rankings (
     period_id bigint NOT NULL,
     layout integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
-    released_at timestamp with time zone
+    released_at timestamp with time zone,
+    removed_up_to bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='50');
 
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps.';
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps: entries up to a user id first.';
 
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,

@@ -21,8 +21,8 @@ BEGIN
     WITH gone AS (
         DELETE FROM centile_store.leaderboard l
         USING (SELECT x.user_id FROM centile_store.leaderboard x
-               WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) some
-        WHERE l.ranking_id = v_ranking_id AND l.user_id = some.user_id
+               WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) n
+        WHERE l.ranking_id = v_ranking_id AND l.user_id = n.user_id
         RETURNING l.user_id)
     SELECT count(*), max(user_id) INTO v_removed, v_up_to FROM gone;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
