@@ -52,7 +52,7 @@ impl Week {
                  DELETE FROM centile_store.outbox WHERE period_id = {id};
                  UPDATE centile_store.rankings SET released_at = NULL WHERE period_id = {id};
                  UPDATE centile_store.periods p
-                 SET state = 'open', ranking_id = (SELECT r.id FROM centile_store.rankings r WHERE r.period_id = p.id), cut_off = NULL,
+                 SET state = 'open', ranking_id = (SELECT r.id FROM centile_store.rankings r WHERE r.period_id = p.id),
                      cut_off_at = NULL, archive_name = NULL, archive_revision = 0, archive_players = NULL,
                      archive_differences = NULL, frozen_top = NULL, closed_at = NULL
                  WHERE id = {id};

@@ -87,10 +87,10 @@ fn build_beside(week: &Week) -> String {
     format!(
         "SET work_mem = '128MB'; SET maintenance_work_mem = '128MB';
          BEGIN;
-         UPDATE centile_store.periods p
-         SET cut_off = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = p.board_id ORDER BY l.lane),
-             cut_off_at = clock_timestamp()
-         WHERE p.id = {period_id};
+         UPDATE centile_store.cut_offs c
+         SET batches = ARRAY(SELECT l.batch FROM centile_store.periods p JOIN centile_store.board_lanes l USING (board_id)
+                             WHERE p.id = c.period_id ORDER BY l.lane)
+         WHERE c.period_id = {period_id};
          DO $$ BEGIN EXECUTE 'CREATE MATERIALIZED VIEW centile_archive.beside AS ' || centile_store.archive_query({period_id}); END $$;
          CREATE UNIQUE INDEX beside_position ON centile_archive.beside (\"position\");
          CREATE UNIQUE INDEX beside_user ON centile_archive.beside (user_id);
