@@ -25,7 +25,9 @@ ALTER TABLE centile_store.boards
     ADD CONSTRAINT boards_kept_archives_kinds CHECK (
         jsonb_typeof(kept_archives) = 'object' AND kept_archives - '{day,week,month,season}'::text[] = '{}'),
     ADD CONSTRAINT boards_kept_archives_positive CHECK (
-        NOT jsonb_path_exists(kept_archives, '$.* ? (!(@.type() == "number" && @ >= 1 && @ <= 1000000 && @.floor() == @))'));
+        NOT jsonb_path_exists(kept_archives, '$.* ? (!(@.type() == "number" && @ >= 1 && @ <= 1000000))')
+        -- Whole, and written so: 30, not 30.0.
+        AND position('.' IN kept_archives::text) = 0);
 COMMENT ON TABLE centile_store.boards IS
 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes, kept_archives how many archives of a kind are kept where not all.';
 

@@ -107,7 +107,8 @@ BEGIN
         RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409';
     END IF;
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
-           array_agg(p.period ORDER BY p.period) FILTER (WHERE p.ranking_id IS NULL),
+           array_agg(p.period ORDER BY p.period) FILTER (
+               WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
     INTO v_rankings, to_refresh, v_closed, v_closing
@@ -125,6 +126,8 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
+    -- What would leave the range of bigint there is refused here, not at the refresh.
+    PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
     VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
@@ -577,7 +580,7 @@ BEGIN
     SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';
@@ -609,7 +612,7 @@ BEGIN
     SELECT * INTO v_meant FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_meant.ranking_id IS NOT NULL THEN
         RETURN QUERY
         SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at
@@ -782,6 +785,10 @@ DECLARE
     v_made  integer := 0;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    -- Let go meanwhile: its rows are being removed.
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = p_ranking_id) THEN
+        RETURN 0;
+    END IF;
     -- From the top of each bucket down, so that the numbers of stripes still to be cut stay what they are.
     FOR v_large IN
         SELECT s.*, c.players, ceil(c.players::numeric / p_target)::integer AS pieces
@@ -1256,7 +1263,7 @@ BEGIN
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
-    WHERE i.board_id = p_board_id AND i.source = p_source AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+    WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.import_is_running(i.id)
     ORDER BY i.id LIMIT 1;
     IF v_import_id IS NULL THEN
@@ -1289,7 +1296,7 @@ CREATE TABLE centile_store.boards (
     kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
-    CONSTRAINT boards_kept_archives_positive CHECK ((NOT jsonb_path_exists(kept_archives, '$.*?(!(((@.type() == "number" && @ >= 1) && @ <= 1000000) && @.floor() == @))'::jsonpath))),
+    CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
@@ -2562,6 +2569,7 @@ CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
     SET work_mem TO '128MB'
     SET maintenance_work_mem TO '128MB'
     SET lock_timeout TO '10s'
+    SET client_min_messages TO 'warning'
     AS $$
 DECLARE
     v_period centile_store.periods;
@@ -4194,8 +4202,6 @@ BEGIN
         RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
     ELSIF centile_store.has_import(v_period.board_id) THEN
         RETURN NULL;
-    ELSIF v_period.cut_off_at IS NOT NULL THEN
-        RETURN v_period.cut_off_at;
     END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
@@ -4204,7 +4210,9 @@ BEGIN
     SELECT p_period_id, array_agg(l.batch ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
-    SET cut_off_at = clock_timestamp(), archive_name = centile_store.archive_name(p_period_id)
+    SET cut_off_at = clock_timestamp(), corrected_at = NULL,
+        -- The name stays what it was at an earlier try, whose view is to be replaced.
+        archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
     RETURN v_period.cut_off_at;
@@ -4216,12 +4224,12 @@ COMMENT ON FUNCTION centile_store.cut_off_period(p_period_id bigint) IS 'Begins 
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
-    SET lock_timeout TO '10s'
+    SET lock_timeout TO '200ms'
     AS $$
 DECLARE
     v_period centile_store.periods;
 BEGIN
-    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state <> 'closed' THEN
         RAISE EXCEPTION 'the period is not closed' USING ERRCODE = 'CB409';
     ELSIF NOT p_drop THEN
@@ -4230,6 +4238,7 @@ BEGIN
     ELSIF v_period.archive_dropped_at IS NULL THEN
         RAISE EXCEPTION 'the archive is still read' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
+        -- First of all, so that nobody who changes the period waits meanwhile.
         EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;
@@ -4258,10 +4267,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.due_periods(p_period_id bigint) IS 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';
 
-CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS void
-    LANGUAGE sql
+CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
+    LANGUAGE plpgsql
     AS $$
-    UPDATE centile_store.imports SET ended_at = clock_timestamp() WHERE id = p_import_id AND ended_at IS NULL
+BEGIN
+    UPDATE centile_store.imports SET ended_at = clock_timestamp()
+    WHERE id = p_import_id AND ended_at IS NULL AND abandoned_at IS NULL;
+    RETURN FOUND;
+END
 $$;
 
 COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import. Example: SELECT centile_store.end_import(1);';
@@ -5027,11 +5040,12 @@ BEGIN
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
         INTO v_rankings, v_closed
         FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
-        PERFORM centile_store.mark_corrected(v_closed);
     ELSE
-        SELECT array_agg(p.ranking_id) INTO v_rankings
+        -- A closed period stays as it is; one that is being closed does not hold this any more.
+        SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
     END IF;
+    PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
     RETURN v_id;
 END
@@ -5245,10 +5259,9 @@ CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, 
 DECLARE
     v_before centile_store.periods;
     v_after  centile_store.periods;
-    -- Before the cut-off: what comes after it is known to be missing.
-    v_at     timestamptz := clock_timestamp();
-    v_was    bigint[];
-    v_is     bigint[];
+    v_was     bigint[];
+    v_is      bigint[];
+    v_marked  timestamptz;
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
@@ -5259,17 +5272,20 @@ BEGIN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
-    -- One snapshot: whatever a batch number stands for is committed.
+    -- One snapshot: whatever a batch number stands for is committed, and a correction that is marked in it is in it.
     UPDATE centile_store.cut_offs c
     SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
-    FROM (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = p_period_id) was
+    FROM (SELECT o.batches, p.corrected_at FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
+          WHERE o.period_id = p_period_id) was
     WHERE c.period_id = p_period_id
-    RETURNING was.batches, c.batches INTO v_was, v_is;
+    RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
-    SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = v_at
+    SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
+        -- A mark that is another by now is of a correction that came too late.
+        corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
@@ -5626,7 +5642,7 @@ CREATE VIEW centile.archive_index AS
     p.cut_off_at,
     p.closed_at,
     pg_total_relation_size((c.oid)::regclass) AS size,
-    COALESCE((p.corrected_at > p.cut_off_at), false) AS needs_refresh,
+    (p.corrected_at IS NOT NULL) AS needs_refresh,
     p.id AS period_id
    FROM ((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
@@ -5900,7 +5916,7 @@ CREATE VIEW centile.last_month AS
    FROM (((centile_store.boards b
      CROSS JOIN LATERAL centile.period_before('month'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
      JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'month'::text) AND (p.label = x.label))))
-     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || p.label)) r("position", rank, user_id, user_name, score, reached_at))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
   WHERE (('month'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
 COMMENT ON VIEW centile.last_month IS 'The standings of every board''s previous month, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_month WHERE board = ''ladder'' ORDER BY position LIMIT 3;';
@@ -5922,7 +5938,7 @@ CREATE VIEW centile.last_week AS
    FROM (((centile_store.boards b
      CROSS JOIN LATERAL centile.period_before('week'::text, statement_timestamp(), b.time_zone) x(label, starts_at, ends_at))
      JOIN centile_store.periods p ON (((p.board_id = b.id) AND (p.kind = 'week'::text) AND (p.label = x.label))))
-     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || p.label)) r("position", rank, user_id, user_name, score, reached_at))
+     CROSS JOIN LATERAL centile.ranking(b.slug, ((p.kind || ':'::text) || x.label)) r("position", rank, user_id, user_name, score, reached_at))
   WHERE (('week'::text = ANY (b.periods)) AND ((p.ranking_id IS NOT NULL) OR (p.frozen_top IS NOT NULL)));
 
 COMMENT ON VIEW centile.last_week IS 'The standings of every board''s previous week, closed or not yet. Example: SELECT state, position, rank, user_id, score FROM centile.last_week WHERE board = ''arena'' ORDER BY position LIMIT 3;';
@@ -6028,7 +6044,7 @@ CREATE VIEW centile.period_status AS
             WHEN ((p.state = 'closed'::text) AND (p.archive_dropped_at IS NULL)) THEN ((a.oid IS NOT NULL) AND (p.archive_differences = 0))
             ELSE NULL::boolean
         END AS agrees,
-    ((p.frozen_top IS NOT NULL) AND COALESCE((p.corrected_at > p.cut_off_at), false)) AS needs_refresh,
+    ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL)) AS needs_refresh,
     p.closed_at,
     p.id AS period_id
    FROM ((((centile_store.periods p
@@ -6190,12 +6206,32 @@ CREATE VIEW centile.upkeep AS
           WHERE (r.released_at IS NOT NULL)) AS released_rankings,
     o.outbox_waiting,
     o.outbox_oldest_age
-   FROM ((( SELECT count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp()))) AS periods_due,
-            (statement_timestamp() - min(p.ends_at) FILTER (WHERE ((p.state = 'open'::text) AND (p.ends_at <= statement_timestamp())))) AS oldest_due_age,
+   FROM ((( SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
+            (statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due)) AS oldest_due_age,
             count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
             (COALESCE(sum(p.archive_differences), (0)::numeric))::bigint AS archive_differences,
-            count(*) FILTER (WHERE ((p.frozen_top IS NOT NULL) AND (p.corrected_at > p.cut_off_at))) AS archives_to_refresh
-           FROM centile_store.periods p) d
+            count(*) FILTER (WHERE ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL))) AS archives_to_refresh
+           FROM ( SELECT p_1.id,
+                    p_1.board_id,
+                    p_1.kind,
+                    p_1.label,
+                    p_1.starts_at,
+                    p_1.ends_at,
+                    p_1.state,
+                    p_1.ranking_id,
+                    p_1.cut_off_at,
+                    p_1.archive_name,
+                    p_1.archive_revision,
+                    p_1.archive_players,
+                    p_1.archive_last_at,
+                    p_1.archive_differences,
+                    p_1.frozen_top,
+                    p_1.closed_at,
+                    p_1.corrected_at,
+                    p_1.archive_dropped_at,
+                    ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval)))) AS is_due
+                   FROM (centile_store.periods p_1
+                     LEFT JOIN centile_store.rankings g ON ((g.id = p_1.ranking_id)))) p) d
      CROSS JOIN ( SELECT count(*) AS imports_open,
             count(*) FILTER (WHERE (NOT (EXISTS ( SELECT
                    FROM pg_locks l

@@ -11,7 +11,7 @@ use crate::{
     cache::CacheKey,
     period::PeriodSelector,
     service::Service,
-    store::closing::{Closer, Correction, DuePeriod, FrozenTop, NamedPeriod},
+    store::closing::{Closer, Correction, DuePeriod, NamedPeriod},
     telemetry,
     user::UserId,
 };
@@ -129,20 +129,24 @@ pub async fn close_one(service: &Service, board: &Board, selector: &PeriodSelect
     Ok(Some(outcome))
 }
 
-/// The steps, each a transaction of its own. After a crash the next run begins at the cut-off that stands.
+/// The steps, each a transaction of its own. After a crash the next run begins again.
 async fn close(service: &Service, closer: &mut Closer, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
     let begin = Instant::now();
-    let waits = || Outcome::Waits {
-        board: board.to_owned(),
-        period: period.to_owned(),
-        source: "another file".to_owned(),
-        is_running: true,
+    let Some(cut_off_at) = closer.cut_off(period_id).await? else {
+        return waits(service, period_id, board, period).await;
     };
-    let Some(cut_off_at) = closer.cut_off(period_id).await? else { return Ok(waits()) };
-    closer.build(period_id).await?;
-    let differences = closer.compare(period_id).await?;
+    let checked = match closer.build(period_id).await {
+        Ok(()) => closer.compare(period_id).await,
+        Err(error) => Err(error),
+    };
+    let (players, differences) = match checked {
+        Ok(checked) => checked,
+        // An import that has begun meanwhile has called the closing off.
+        Err(error @ Error::Conflict(_)) => return waits(service, period_id, board, period).await.map_err(|_| error),
+        Err(error) => return Err(error),
+    };
     if !closer.finish(period_id, cut_off_at).await? {
-        return Ok(waits());
+        return waits(service, period_id, board, period).await;
     }
     if differences > 0 {
         tracing::error!(
@@ -152,8 +156,7 @@ async fn close(service: &Service, closer: &mut Closer, period_id: i64, board: &s
             "the live ranking did not agree with the ledger, which is right; see centile.archive_differences"
         );
     }
-    let top = cache_top(service, period_id).await?;
-    let players = top.map_or(0, |top| top.players.unsigned_abs());
+    cache_top(service, period_id).await;
     let time = begin.elapsed();
     tracing::info!(board, period, players, differences, duration_ms = time.as_millis(), "period closed");
     let done = ClosedPeriod { board: board.to_owned(), period: period.to_owned(), players, differences, time };
@@ -161,17 +164,30 @@ async fn close(service: &Service, closer: &mut Closer, period_id: i64, board: &s
     Ok(Outcome::Closed(done))
 }
 
-/// Puts a frozen top into the cache, where it stays.
-async fn cache_top(service: &Service, period_id: i64) -> Result<Option<FrozenTop>> {
-    let Some(top) = service.store.closed_top(period_id).await? else { return Ok(None) };
-    let key = CacheKey::Closed {
-        epoch: top.epoch.clone(),
-        period: period_id,
-        revision: i64::from(top.revision),
-        size: top.size.unsigned_abs(),
-    };
-    service.cache.put(&key, top.bytes.clone()).await;
-    Ok(Some(top))
+/// The import that a period waits for. [`Error::Conflict`] when there is none.
+async fn waits(service: &Service, period_id: i64, board: &str, period: &str) -> Result<Outcome> {
+    let due = service.store.due_periods(Some(period_id)).await?.pop();
+    let import = due.and_then(|due| due.import_source.zip(due.import_is_running));
+    let (source, is_running) =
+        import.ok_or_else(|| Error::Conflict(format!("closing {period} was called off; try again")))?;
+    Ok(Outcome::Waits { board: board.to_owned(), period: period.to_owned(), source, is_running })
+}
+
+/// Puts a frozen top into the cache, where it stays. Should that not be possible, whoever reads it first will.
+async fn cache_top(service: &Service, period_id: i64) {
+    match service.store.closed_top(period_id).await {
+        Ok(Some(top)) => {
+            let key = CacheKey::Closed {
+                epoch: top.epoch,
+                period: period_id,
+                revision: i64::from(top.revision),
+                size: top.size.unsigned_abs(),
+            };
+            service.cache.put(&key, top.bytes).await;
+        }
+        Ok(None) => {}
+        Err(error) => tracing::warn!(period_id, %error, "a frozen top was not put into the cache"),
+    }
 }
 
 async fn named(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
@@ -210,9 +226,9 @@ pub async fn refresh(
     };
     let another = || Error::unavailable("another process closes or refreshes periods just now; try again after it");
     let mut closer = service.store.closer().await?.ok_or_else(another)?;
-    let revision = closer.refresh(period_id, actor, reason).await?;
+    let (revision, players) = closer.refresh(period_id, actor, reason).await?;
     closer.end().await;
-    let players = cache_top(service, period_id).await?.map_or(0, |top| top.players.unsigned_abs());
+    cache_top(service, period_id).await;
     Ok(Refreshed { period: named.name, revision, players })
 }
 
@@ -250,21 +266,35 @@ pub async fn correct(service: &Service, board: &Board, correction: &ScoreCorrect
         .await
 }
 
-/// Drops the archives that their boards do not keep any longer; gives their boards and names. `None` when another process
-/// is closing just now.
-pub async fn drop_expired(service: &Service) -> Result<Option<Vec<(String, String)>>> {
+/// An archive that its board does not keep any longer.
+#[derive(Debug)]
+pub struct ExpiredArchive {
+    /// The board's name.
+    pub board: String,
+    /// The period's name.
+    pub period: String,
+    /// Whether it was dropped. One that somebody is reading just now is no longer served, and dropped the next time.
+    pub dropped: Result<()>,
+}
+
+/// Drops the archives that their boards do not keep any longer; gives what became of each. `None` when another process is
+/// closing just now.
+pub async fn drop_expired(service: &Service) -> Result<Option<Vec<ExpiredArchive>>> {
     if service.store.expired_archives().await?.is_empty() {
         return Ok(Some(Vec::new()));
     }
     let Some(mut closer) = service.store.closer().await? else { return Ok(None) };
-    let mut dropped = Vec::new();
+    let mut expired = Vec::new();
     for (period_id, board, period) in service.store.expired_archives().await? {
-        closer.drop_archive(period_id).await?;
-        tracing::info!(board, period, "archive dropped: the board keeps no more of its kind");
-        dropped.push((board, period));
+        let dropped = closer.drop_archive(period_id).await;
+        match &dropped {
+            Ok(()) => tracing::info!(board, period, "archive dropped: the board keeps no more of its kind"),
+            Err(error) => tracing::warn!(board, period, %error, "an archive could not be dropped; tried again later"),
+        }
+        expired.push(ExpiredArchive { board, period, dropped });
     }
     closer.end().await;
-    Ok(Some(dropped))
+    Ok(Some(expired))
 }
 
 /// Removes the rows of rankings that were let go, in steps; gives how many there were.

@@ -146,6 +146,9 @@ pub async fn create(
     if expires_at.is_some_and(|at| at <= Utc::now()) {
         return Err(Error::invalid("expires_at", "lies in the past"));
     }
+    if role == Role::Admin && !boards.is_empty() {
+        return Err(Error::invalid("boards", "an admin key is for all boards; name boards for a server key only"));
+    }
     for board in boards {
         board::find(service, board).await?;
     }

@@ -228,7 +228,7 @@ pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSel
             what: "period",
             name: selector.to_string(),
             hint: Some(format!(
-                "{} is closed and its archive is no longer kept; players' histories are",
+                "{} is closed, and its archive was dropped by the board's retention",
                 meant.period.name()
             )),
         });

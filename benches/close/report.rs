@@ -19,6 +19,13 @@ pub struct Close {
     pub took: Took,
 }
 
+impl Close {
+    /// The better of both bare ways: the planner may sort where there is little memory, and hash where there is more.
+    fn fastest(&self) -> f64 {
+        self.bare.min(self.bare_with_memory)
+    }
+}
+
 /// How long scores took without and with something else going on.
 pub struct UnderLoad {
     pub what: String,
@@ -88,7 +95,7 @@ impl Report {
     fn print_closes(&self) {
         println!("Closing a week, beside `CREATE TABLE AS SELECT user_id, sum(points), rank() …` of the same rows:\n");
         println!(
-            "| round | bare, default work_mem: s | bare, work_mem 128 MB: s | `centile close`: s | ratio to the first |"
+            "| round | bare, default work_mem: s | bare, work_mem 128 MB: s | `centile close`: s | ratio to the faster |"
         );
         println!("| --- | --- | --- | --- | --- |");
         for (n, close) in self.closes.iter().enumerate() {
@@ -98,14 +105,15 @@ impl Report {
                 n + 1,
                 close.bare,
                 close.bare_with_memory,
-                seconds / close.bare
+                seconds / close.fastest()
             );
         }
         let of = |seconds: fn(&Close) -> f64| median(self.closes.iter().map(seconds).collect());
         let (bare, close) = (of(|one| one.bare), of(|one| one.took.seconds()));
         let with_memory = of(|one| one.bare_with_memory);
-        println!("| median | {bare:.2} | {with_memory:.2} | {close:.2} | {:.2} |", close / bare);
-        println!("\nRatio of medians: {:.2} (no more than 2.5 is wanted).\n", close / bare);
+        let ratio = median(self.closes.iter().map(|one| one.took.seconds() / one.fastest()).collect());
+        println!("| median | {bare:.2} | {with_memory:.2} | {close:.2} | {ratio:.2} |");
+        println!("\nMedian ratio to the faster of both: {ratio:.2} (no more than 2.5 is wanted).\n");
 
         println!(
             "| closing | seconds | peak memory of `centile close` | peak of a server process beside shared memory |"

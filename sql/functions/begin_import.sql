@@ -1,6 +1,6 @@
 -- Announces an import: until it has ended, none of the board's periods is closed, so that no line is refused because a clock
--- struck meanwhile. Closings that have begun but not ended are called off. An import of the same source that was cut short
--- goes on under its own number. The session holds a lock until it ends, by which others see that the import is alive.
+-- struck meanwhile. Closings that have begun but not ended are called off. An import of the same file that was cut short
+-- goes on under its own number; nobody knows what came through standard input. The session holds a lock until it ends, by which others see that the import is alive.
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -11,7 +11,7 @@ BEGIN
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
-    WHERE i.board_id = p_board_id AND i.source = p_source AND i.ended_at IS NULL AND i.abandoned_at IS NULL
+    WHERE i.board_id = p_board_id AND i.source = p_source AND i.source <> 'stdin' AND i.ended_at IS NULL AND i.abandoned_at IS NULL
       AND NOT centile_store.import_is_running(i.id)
     ORDER BY i.id LIMIT 1;
     IF v_import_id IS NULL THEN

@@ -8,6 +8,8 @@ SET work_mem = '128MB'
 SET maintenance_work_mem = '128MB'
 -- Whoever reads it all the same, a dump for one, is not waited for for long.
 SET lock_timeout = '10s'
+-- That nothing is left of an earlier try is nothing to tell.
+SET client_min_messages = warning
 AS $$
 DECLARE
     v_period centile_store.periods;

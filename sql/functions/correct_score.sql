@@ -33,7 +33,8 @@ BEGIN
         RAISE EXCEPTION 'player % is banned', quote_literal(p_user) USING ERRCODE = 'CB409';
     END IF;
     SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL),
-           array_agg(p.period ORDER BY p.period) FILTER (WHERE p.ranking_id IS NULL),
+           array_agg(p.period ORDER BY p.period) FILTER (
+               WHERE EXISTS (SELECT FROM centile_store.periods a WHERE a.id = p.period_id AND a.frozen_top IS NOT NULL)),
            array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL),
            min(p.period) FILTER (WHERE p.ranking_id IS NOT NULL AND p.is_cut_off)
     INTO v_rankings, to_refresh, v_closed, v_closing
@@ -51,6 +52,8 @@ BEGIN
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
+    -- What would leave the range of bigint there is refused here, not at the refresh.
+    PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
     INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
     VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
         'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));

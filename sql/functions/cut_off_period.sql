@@ -1,6 +1,7 @@
 -- The first step of closing: from here on nothing can enter the period, wherever the clock goes, and the archive will hold
 -- what has entered. Gives the time of the cut-off, by which the next steps know that it still stands; NULL when an import
--- keeps the board from being closed. Done again after a crash, it finds the cut-off that stands already.
+-- keeps the board from being closed. Done again after a crash, it takes a new cut-off: no score has entered since the first one,
+-- but a ban or a void may have.
 CREATE FUNCTION centile_store.cut_off_period(p_period_id bigint) RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -16,8 +17,6 @@ BEGIN
         RAISE EXCEPTION 'the period is not over yet: it ends at %', v_period.ends_at USING ERRCODE = 'CB409';
     ELSIF centile_store.has_import(v_period.board_id) THEN
         RETURN NULL;
-    ELSIF v_period.cut_off_at IS NOT NULL THEN
-        RETURN v_period.cut_off_at;
     END IF;
 
     UPDATE centile_store.board_lanes AS l SET last_at = v_period.ends_at
@@ -26,7 +25,9 @@ BEGIN
     SELECT p_period_id, array_agg(l.batch ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id
     ON CONFLICT ON CONSTRAINT cut_offs_pkey DO UPDATE SET batches = excluded.batches;
     UPDATE centile_store.periods
-    SET cut_off_at = clock_timestamp(), archive_name = centile_store.archive_name(p_period_id)
+    SET cut_off_at = clock_timestamp(), corrected_at = NULL,
+        -- The name stays what it was at an earlier try, whose view is to be replaced.
+        archive_name = coalesce(archive_name, centile_store.archive_name(p_period_id))
     WHERE id = p_period_id
     RETURNING cut_off_at INTO v_period.cut_off_at;
     RETURN v_period.cut_off_at;

@@ -3,12 +3,13 @@
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '10s'
+-- Whoever reads it all the same, a session left open for one, is not waited for: the next try drops it.
+SET lock_timeout = '200ms'
 AS $$
 DECLARE
     v_period centile_store.periods;
 BEGIN
-    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id FOR UPDATE;
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state <> 'closed' THEN
         RAISE EXCEPTION 'the period is not closed' USING ERRCODE = 'CB409';
     ELSIF NOT p_drop THEN
@@ -17,6 +18,7 @@ BEGIN
     ELSIF v_period.archive_dropped_at IS NULL THEN
         RAISE EXCEPTION 'the archive is still read' USING ERRCODE = 'CB409';
     ELSIF v_period.archive_name IS NOT NULL THEN
+        -- First of all, so that nobody who changes the period waits meanwhile.
         EXECUTE format('DROP MATERIALIZED VIEW IF EXISTS centile_archive.%I', v_period.archive_name);
         UPDATE centile_store.periods SET archive_name = NULL WHERE id = p_period_id;
     END IF;

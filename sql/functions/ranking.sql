@@ -15,7 +15,7 @@ BEGIN
     SELECT * INTO v_meant FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_meant.ranking_id IS NOT NULL THEN
         RETURN QUERY
         SELECT r.position, r.rank, r.user_id, r.user_name, r.score, r.reached_at

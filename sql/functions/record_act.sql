@@ -29,11 +29,12 @@ BEGIN
         SELECT array_agg(p.ranking_id) FILTER (WHERE p.ranking_id IS NOT NULL), array_agg(p.period_id) FILTER (WHERE p.ranking_id IS NULL OR p.is_cut_off)
         INTO v_rankings, v_closed
         FROM centile_store.periods_at(p_board.id, p_board.periods, coalesce(p_voids_at, v_at)) p;
-        PERFORM centile_store.mark_corrected(v_closed);
     ELSE
-        SELECT array_agg(p.ranking_id) INTO v_rankings
+        -- A closed period stays as it is; one that is being closed does not hold this any more.
+        SELECT array_agg(p.ranking_id), array_agg(p.id) FILTER (WHERE p.cut_off_at IS NOT NULL) INTO v_rankings, v_closed
         FROM centile_store.periods p WHERE p.board_id = p_board.id AND p.ranking_id IS NOT NULL;
     END IF;
+    PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
     RETURN v_id;
 END

@@ -10,10 +10,9 @@ AS $$
 DECLARE
     v_before centile_store.periods;
     v_after  centile_store.periods;
-    -- Before the cut-off: what comes after it is known to be missing.
-    v_at     timestamptz := clock_timestamp();
-    v_was    bigint[];
-    v_is     bigint[];
+    v_was     bigint[];
+    v_is      bigint[];
+    v_marked  timestamptz;
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
@@ -24,17 +23,20 @@ BEGIN
         RAISE EXCEPTION 'the period has no archive: it is %', CASE v_before.state WHEN 'closed' THEN 'closed, and the archive was dropped' ELSE 'not closed' END
             USING ERRCODE = 'CB409';
     END IF;
-    -- One snapshot: whatever a batch number stands for is committed.
+    -- One snapshot: whatever a batch number stands for is committed, and a correction that is marked in it is in it.
     UPDATE centile_store.cut_offs c
     SET batches = ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = v_before.board_id ORDER BY l.lane)
-    FROM (SELECT o.batches FROM centile_store.cut_offs o WHERE o.period_id = p_period_id) was
+    FROM (SELECT o.batches, p.corrected_at FROM centile_store.cut_offs o JOIN centile_store.periods p ON p.id = o.period_id
+          WHERE o.period_id = p_period_id) was
     WHERE c.period_id = p_period_id
-    RETURNING was.batches, c.batches INTO v_was, v_is;
+    RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
-    SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = v_at
+    SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
+        -- A mark that is another by now is of a correction that came too late.
+        corrected_at = CASE WHEN corrected_at IS DISTINCT FROM v_marked THEN corrected_at END
     WHERE id = p_period_id;
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id

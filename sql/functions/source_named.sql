@@ -10,7 +10,7 @@ BEGIN
     SELECT * INTO v_period FROM centile.resolve_period(v_board.id, p_period);
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no period %', p_board, quote_literal(p_period)
-            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s.', array_to_string(v_board.periods, ', '));
+            USING ERRCODE = 'CB404', DETAIL = 'period', HINT = format('It keeps: %s; seasons are named, as in season:spring, weeks by their Monday.', array_to_string(v_board.periods, ', '));
     ELSIF v_period.state = 'closed' AND v_period.archive_revision IS NULL THEN
         RAISE EXCEPTION 'board % has no archive of % any more', p_board, quote_literal(p_period)
             USING ERRCODE = 'CB404', DETAIL = 'period', HINT = 'The board keeps archives for a limited time only; the ledger is kept.';

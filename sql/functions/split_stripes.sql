@@ -10,6 +10,10 @@ DECLARE
     v_made  integer := 0;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    -- Let go meanwhile: its rows are being removed.
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = p_ranking_id) THEN
+        RETURN 0;
+    END IF;
     -- From the top of each bucket down, so that the numbers of stripes still to be cut stay what they are.
     FOR v_large IN
         SELECT s.*, c.players, ceil(c.players::numeric / p_target)::integer AS pieces

@@ -7,7 +7,8 @@ SELECT b.slug AS board, p.label,
 FROM centile_store.boards b
 CROSS JOIN LATERAL centile.period_before('month', statement_timestamp(), b.time_zone) AS x
 JOIN centile_store.periods p ON p.board_id = b.id AND p.kind = 'month' AND p.label = x.label
-CROSS JOIN LATERAL centile.ranking(b.slug, p.kind || ':' || p.label) AS r
+-- By both names, so that no period's rows are read before it is known to be the one meant.
+CROSS JOIN LATERAL centile.ranking(b.slug, p.kind || ':' || x.label) AS r
 WHERE 'month' = ANY (b.periods) AND (p.ranking_id IS NOT NULL OR p.frozen_top IS NOT NULL);
 
 COMMENT ON VIEW centile.last_month IS

@@ -6,12 +6,15 @@ SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differe
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,
        o.outbox_waiting, o.outbox_oldest_age
 FROM (
-    SELECT count(*) FILTER (WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()) AS periods_due,
-           statement_timestamp() - min(p.ends_at) FILTER (WHERE p.state = 'open' AND p.ends_at <= statement_timestamp()) AS oldest_due_age,
+    SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
+           statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due) AS oldest_due_age,
            count(*) FILTER (WHERE p.state = 'open' AND p.cut_off_at IS NOT NULL) AS closings_unfinished,
            coalesce(sum(p.archive_differences), 0)::bigint AS archive_differences,
-           count(*) FILTER (WHERE p.frozen_top IS NOT NULL AND p.corrected_at > p.cut_off_at) AS archives_to_refresh
-    FROM centile_store.periods p) d
+           count(*) FILTER (WHERE p.frozen_top IS NOT NULL AND p.corrected_at IS NOT NULL) AS archives_to_refresh
+    FROM (SELECT p.*, p.state = 'open' AND p.ends_at <= statement_timestamp()
+                 -- A season that was over when it was made has an hour for its import, as in centile_store.due_periods.
+                 AND (p.ends_at > g.created_at OR p.kind <> 'season' OR g.created_at < statement_timestamp() - interval '1 hour') AS is_due
+          FROM centile_store.periods p LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id) p) d
 CROSS JOIN (
     -- An import holds a lock of its own while its process lives, as centile_store.import_is_running has it.
     SELECT count(*) AS imports_open, count(*) FILTER (WHERE NOT EXISTS (

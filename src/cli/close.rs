@@ -1,6 +1,6 @@
 //! `centile close` and `centile refresh`: periods that are over, and what is corrected in them.
 
-use std::env;
+use std::{env, fs, os::unix::fs::MetadataExt as _};
 
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
@@ -60,8 +60,11 @@ pub(super) struct Actor {
 impl Actor {
     /// The name given, or that of the account.
     pub(super) fn name(&self) -> Result<String> {
-        let account = || ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok());
-        let name = self.by.clone().or_else(account).filter(|name| !name.is_empty());
+        let account =
+            || ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok()).filter(|name| !name.is_empty());
+        // Cron, systemd and containers may set neither.
+        let number = || fs::metadata("/proc/self").ok().map(|process| format!("uid {}", process.uid()));
+        let name = self.by.clone().or_else(account).or_else(number);
         let name = name.ok_or_else(|| Error::invalid("by", "is needed where USER is not set: who does this?"))?;
         crate::user::check_text("by", &name, 128)?;
         Ok(name)

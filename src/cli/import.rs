@@ -51,7 +51,8 @@ pub(super) struct Import {
     /// Events that are written in one transaction
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=5_000))]
     batch_size: u16,
-    /// Give up the board's imports that were cut short and will not be run again, so that its periods can be closed
+    /// Give up the board's imports that were cut short and will not be run again. Its periods are then closed with what is in
+    /// them, those that the import never reached without a player; later lines for them are refused
     #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names"])]
     abandon: bool,
 }
@@ -106,8 +107,12 @@ impl Import {
 
     /// What the import is known by: the same file again goes on with an import that was cut short.
     fn source_name(&self) -> String {
-        let name = self.file().file_name().map_or_else(|| "stdin".into(), |name| name.to_string_lossy().into_owned());
-        if is_stdin(self.file()) { "stdin".to_owned() } else { name }
+        if is_stdin(self.file()) {
+            return "stdin".to_owned();
+        }
+        // Whole: files of the same name in two folders are two imports.
+        let path = fs::canonicalize(self.file()).unwrap_or_else(|_| self.file().to_owned());
+        path.to_string_lossy().into_owned()
     }
 
     fn rejects_path(&self) -> PathBuf {

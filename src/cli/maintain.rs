@@ -4,7 +4,12 @@ use super::{
     output::{self, thousands},
     with_service,
 };
-use crate::{Result, closing, config::Config, outbox, upkeep};
+use crate::{
+    Result,
+    closing::{self, ExpiredArchive},
+    config::Config,
+    outbox, upkeep,
+};
 
 /// Does what there is to do, and prints it.
 pub(super) async fn run(config: &Config) -> Result<()> {
@@ -13,11 +18,15 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
         match closing::drop_expired(service).await? {
             None => output::print("archives    another centile is at them just now")?,
-            Some(dropped) => {
-                for (board, period) in &dropped {
-                    output::print(format!("archives    dropped {board} {period}"))?;
+            Some(expired) => {
+                for ExpiredArchive { board, period, dropped } in &expired {
+                    output::print(match dropped {
+                        Ok(()) => format!("archives    dropped {board} {period}"),
+                        Err(error) => format!("archives    {board} {period} could not be dropped yet: {error}"),
+                    })?;
                 }
-                output::print(format!("archives    {} dropped", thousands(dropped.len())))?;
+                let dropped = expired.iter().filter(|archive| archive.dropped.is_ok()).count();
+                output::print(format!("archives    {} dropped", thousands(dropped)))?;
             }
         }
         let removed = closing::remove_released(service).await?;

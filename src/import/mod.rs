@@ -62,7 +62,7 @@ pub async fn run(
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
     service.store.ensure_ledger_months().await?;
-    let announced = service.store.begin_import(board.id, name).await?;
+    let mut announced = service.store.begin_import(board.id, name).await?;
     let mut preparation = Preparation::new(&service.store, board, options.update_names).await?;
     let mut lanes = Lanes::start(&service.store, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));
@@ -72,6 +72,7 @@ pub async fn run(
             for reject in chunk.rejects {
                 rejects.add(reject.number, &reject.raw, &reject.reason, progress)?;
             }
+            announced.go_on().await?;
             let (ready, future) = preparation.prepare(chunk.lines).await?;
             let reason = refusal(board, "time_in_future", None);
             for line in future {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::Store;
-use crate::Result;
+use crate::{Error, Result};
 
 /// How long the lock of whoever closes is waited for: a process that was killed lets go of it within a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
@@ -46,7 +46,6 @@ pub(crate) struct FrozenTop {
     pub(crate) epoch: String,
     pub(crate) revision: i32,
     pub(crate) size: i32,
-    pub(crate) players: i64,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -117,7 +116,7 @@ impl Store {
         let top = sqlx::query_as!(
             FrozenTop,
             r#"SELECT centile.epoch() AS "epoch!", p.archive_revision AS revision, b.frozen_top_size AS size,
-                      p.archive_players AS "players!", p.frozen_top AS "bytes!"
+                      p.frozen_top AS "bytes!"
                FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
                WHERE p.id = $1 AND p.frozen_top IS NOT NULL"#,
             period_id
@@ -189,13 +188,23 @@ impl Closer {
         Ok(())
     }
 
-    /// Compares the archive with the live ranking; gives the number of differences.
-    pub(crate) async fn compare(&mut self, period_id: i64) -> Result<u64> {
+    /// Compares the archive with the live ranking; gives the players in it and the number of differences.
+    pub(crate) async fn compare(&mut self, period_id: i64) -> Result<(u64, u64)> {
         let differences =
             sqlx::query_scalar!(r#"SELECT centile_store.compare_archive($1) AS "differences!""#, period_id)
                 .fetch_one(&mut self.0)
                 .await?;
-        Ok(differences.unsigned_abs())
+        Ok((self.players(period_id).await?, differences.unsigned_abs()))
+    }
+
+    async fn players(&mut self, period_id: i64) -> Result<u64> {
+        let players = sqlx::query_scalar!(
+            r#"SELECT archive_players AS "players!" FROM centile_store.periods WHERE id = $1"#,
+            period_id
+        )
+        .fetch_one(&mut self.0)
+        .await?;
+        Ok(players.unsigned_abs())
     }
 
     /// Closes; `false` when the cut-off was called off because an import has begun.
@@ -207,8 +216,8 @@ impl Closer {
         Ok(is_closed)
     }
 
-    /// Brings an archive up to the ledger of now; gives its new revision.
-    pub(crate) async fn refresh(&mut self, period_id: i64, actor: &str, reason: Option<&str>) -> Result<i32> {
+    /// Brings an archive up to the ledger of now; gives its new revision, and the players in it.
+    pub(crate) async fn refresh(&mut self, period_id: i64, actor: &str, reason: Option<&str>) -> Result<(i32, u64)> {
         let revision = sqlx::query_scalar!(
             r#"SELECT centile_store.refresh_archive($1, $2, $3) AS "revision!""#,
             period_id,
@@ -217,7 +226,7 @@ impl Closer {
         )
         .fetch_one(&mut self.0)
         .await?;
-        Ok(revision)
+        Ok((revision, self.players(period_id).await?))
     }
 
     /// Lets an archive go: first the period forgets it, then it is dropped.
@@ -240,7 +249,16 @@ impl Closer {
 #[derive(Debug)]
 pub(crate) struct OpenImport {
     import_id: i64,
-    _connection: PgConnection,
+    connection: PgConnection,
+}
+
+impl OpenImport {
+    /// Shows that it is alive. [`Error::Unavailable`] when others may take it for dead: its connection was lost.
+    pub(crate) async fn go_on(&mut self) -> Result<()> {
+        let lost =
+            |_| Error::unavailable("the connection that announces the import was lost; periods may be closed under it");
+        self.connection.ping().await.map_err(lost)
+    }
 }
 
 impl Store {
@@ -250,16 +268,23 @@ impl Store {
         let import_id = sqlx::query_scalar!(r#"SELECT centile_store.begin_import($1, $2) AS "id!""#, board_id, source)
             .fetch_one(&mut connection)
             .await?;
-        Ok(OpenImport { import_id, _connection: connection })
+        Ok(OpenImport { import_id, connection })
     }
 
-    /// Says that an import has come to its end.
-    pub(crate) async fn end_import(&self, import: OpenImport) -> Result<()> {
-        sqlx::query!("SELECT centile_store.end_import($1)", import.import_id).execute(&self.writers).await?;
-        Ok(())
+    /// Says that an import has come to its end. [`Error::Conflict`] when it was given up meanwhile.
+    pub(crate) async fn end_import(&self, mut import: OpenImport) -> Result<()> {
+        import.go_on().await?;
+        let has_ended = sqlx::query_scalar!(r#"SELECT centile_store.end_import($1) AS "has_ended!""#, import.import_id)
+            .fetch_one(&self.writers)
+            .await?;
+        if has_ended {
+            Ok(())
+        } else {
+            Err(Error::Conflict("the import was given up by somebody while it ran".to_owned()))
+        }
     }
 
-    /// Gives up imports of a board that were cut short; gives their number. [`crate::Error::Conflict`] when one is running.
+    /// Gives up imports of a board that were cut short; gives their number. [`Error::Conflict`] when one is running.
     pub(crate) async fn abandon_imports(&self, board: &str) -> Result<u64> {
         let abandoned = sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1) AS "abandoned!""#, board)
             .fetch_one(&self.writers)

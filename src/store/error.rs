@@ -78,9 +78,12 @@ impl From<sqlx::Error> for Error {
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
             "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
+            "55P03" => {
+                Self::unavailable("somebody else uses it just now, a dump or an open session for one; try again later")
+            }
             // Cut off, shutting down, starting, out of resources, a failover's read-only server, a deadlock's victim.
             code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
-                || ["25006", "40001", "40P01", "55P03"].contains(&code) =>
+                || ["25006", "40001", "40P01"].contains(&code) =>
             {
                 unavailable(&error)
             }

@@ -54,6 +54,8 @@ impl Store {
                 ("statement_timeout", STATEMENT_TIMEOUT),
                 // What is acknowledged must outlive a crash, whatever the server's own default is.
                 ("synchronous_commit", "on"),
+                // The functions look again after they have waited for a lock.
+                ("default_transaction_isolation", "read committed"),
             ]);
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.

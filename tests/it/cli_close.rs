@@ -110,7 +110,6 @@ async fn what_cannot_be_closed_is_said() {
     run(&db, &["close", "--board", "none", "--period", "week"]).refused(1, &["no board \"none\""]);
     run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-01", "--by", "dora"])
         .refused(1, &["week:2024-01-01 of board arena is not closed"]);
-    run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-01"]).refused(1, &["--by", "who"]);
 }
 
 #[tokio::test]
@@ -150,8 +149,20 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     let cut_off = async || -> Option<chrono::DateTime<chrono::Utc>> {
         sqlx::query_scalar("SELECT centile_store.cut_off_period($1)").bind(week).fetch_one(&pool).await.unwrap()
     };
+    let finish = async |at: chrono::DateTime<chrono::Utc>| -> bool {
+        sqlx::query_scalar("SELECT centile_store.finish_close($1, $2)")
+            .bind(week)
+            .bind(at)
+            .fetch_one(&pool)
+            .await
+            .unwrap()
+    };
     let at = cut_off().await.unwrap();
-    assert_eq!(cut_off().await, Some(at), "a cut-off stands");
+    sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
+    let first = at;
+    let at = cut_off().await.unwrap();
+    assert!(at > first, "each try takes a cut-off of its own");
+    assert!(!finish(first).await, "which only its own archive closes with");
     let late = async || -> String {
         sqlx::query_scalar(
             "SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
@@ -164,13 +175,7 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
     let import: i64 =
         sqlx::query_scalar("SELECT centile_store.begin_import(1, 'more.csv')").fetch_one(&pool).await.unwrap();
-    let is_closed: bool = sqlx::query_scalar("SELECT centile_store.finish_close($1, $2)")
-        .bind(week)
-        .bind(at)
-        .fetch_one(&pool)
-        .await
-        .unwrap();
-    assert!(!is_closed);
+    assert!(!finish(at).await);
     assert_eq!(cut_off().await, None, "not while an import is announced");
     // What the import brings is in the archive that is built after it.
     assert_eq!(late().await, "accepted");
@@ -226,7 +231,9 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
     let ran = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]);
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.out.contains("2 DIFFERENCES"), "{ran:?}");
-    assert!(ran.err.contains("did not agree with the ledger"), "{ran:?}");
+    // Once in the log, once as the reason of the failure.
+    assert!(ran.err.contains("ERROR centile::closing: the live ranking did not agree with the ledger"), "{ran:?}");
+    assert!(ran.err.contains("error: in 1 periods the live ranking did not agree"), "{ran:?}");
     assert_eq!(archive(&pool, "arena_week_2024_01_01").await, wanted);
     let found: Vec<(Option<i64>, Option<i64>)> = sqlx::query_as(
         "SELECT live_score - archive_score, live_score FROM centile_store.archive_differences ORDER BY user_id",
@@ -302,8 +309,10 @@ async fn an_import_into_the_past_is_waited_for() {
     for line in ["centile_periods_closed_total 26", "centile_archive_differences_total 0", "centile_periods_due 0"] {
         assert!(numbers.lines().any(|there| there == line), "{line} is not in {numbers}");
     }
-    let days = ranked(&pool, "2024-01-05Z", "2024-01-06Z").await;
-    assert!(!days.is_empty());
+    let arena = "SELECT count(*) FROM centile_archive.arena_week_2024_01_01";
+    let wanted = "SELECT count(DISTINCT user_id) FROM centile_store.score_transactions
+        WHERE board_id = 1 AND occurred_at >= '2024-01-01Z' AND occurred_at < '2024-01-08Z'";
+    assert_eq!(count(&pool, arena).await, count(&pool, wanted).await);
     drop(serve);
     assert_eq!(run(&db, &["close", "--due"]).well(), "nothing is due\n");
 }
@@ -333,7 +342,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
             assert_eq!(count(&pool, CLOSED).await, 3);
         } else {
             assert_eq!(ran.code, Some(1), "{ran:?}");
-            assert!(ran.out.contains("the import of many.csv was cut short"), "{ran:?}");
+            assert!(ran.out.contains("many.csv was cut short"), "{ran:?}");
             assert!(ran.err.contains("--abandon"), "{ran:?}");
             assert_eq!(count(&pool, CLOSED).await, 0);
             assert_eq!(import(&db, &file, "arena", &[]).code, Some(0));
@@ -499,4 +508,124 @@ async fn archives_have_names_of_their_own() {
     for (_, _, name) in &names {
         assert!(!archive(&pool, name).await.is_empty(), "{name}");
     }
+}
+
+#[tokio::test]
+async fn acts_between_cut_off_and_close_are_taken_in_or_marked() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let first = |rows: &[(i64, String, i64)]| rows[0].1.clone();
+    let best = first(&ranked(&pool, "2024-01-01Z", "2024-01-08Z").await);
+    let week = "(SELECT min(id) FROM centile_store.periods WHERE kind = 'week')";
+    // A closer that died after its cut-off; the next one takes the ban in.
+    db.execute(&format!("SELECT centile_store.cut_off_period({week})")).await;
+    db.execute(&format!("SELECT centile.ban_user('arena', '{best}', true)")).await;
+    run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]).well();
+    let rows = archive(&pool, "arena_week_2024_01_01").await;
+    assert!(rows.iter().all(|(_, user, _)| *user != best), "{best} is in {rows:?}");
+
+    // One that goes on at its own cut-off: the archive does not hold the act, and says so.
+    let second = first(&ranked(&pool, "2024-01-08Z", "2024-01-15Z").await);
+    let week = "(SELECT id FROM centile_store.periods WHERE kind = 'week' AND label = '2024-01-08')";
+    let at: chrono::DateTime<chrono::Utc> =
+        sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT centile_store.cut_off_period({week})")))
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    db.execute(&format!("SELECT centile.ban_user('arena', '{second}', true)")).await;
+    db.execute(&format!("SELECT centile_store.build_archive({week})")).await;
+    let differences: i64 =
+        sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT centile_store.compare_archive({week})")))
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert_eq!(differences, 0, "later acts are no differences");
+    let finish = format!("SELECT centile_store.finish_close({week}, $1)");
+    sqlx::query(sqlx::AssertSqlSafe(finish)).bind(at).execute(&pool).await.unwrap();
+    let needs_refresh = "SELECT count(*) FROM centile.archive_index WHERE needs_refresh";
+    assert_eq!(count(&pool, needs_refresh).await, 1);
+    run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]).well();
+    assert_eq!(count(&pool, needs_refresh).await, 0);
+    let rows = archive(&pool, "arena_week_2024_01_08").await;
+    assert!(rows.iter().all(|(_, user, _)| *user != second), "{second} is in {rows:?}");
+}
+
+#[tokio::test]
+async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    run(&db, &["close", "--due"]).well();
+    let pool = db.pool().await;
+    let mut correction = pool.begin().await.unwrap();
+    sqlx::query("SELECT centile.correct_score('arena', 'p1', 1, '2024-01-09 12:00Z', 'late', 'dora')")
+        .execute(&mut *correction)
+        .await
+        .unwrap();
+    let refresh = spawn(db.url(), &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]);
+    // It has taken its cut-off, and waits for the period's row.
+    wait_for("the refresh", async || {
+        count(
+            &pool,
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%refresh_archive%' AND wait_event_type = 'Lock'",
+        )
+        .await
+            == 1
+    })
+    .await;
+    correction.commit().await.unwrap();
+    Ran::from(refresh.wait_with_output().unwrap()).well();
+    assert_eq!(count(&pool, "SELECT archives_to_refresh FROM centile.upkeep").await, 1);
+    run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]).well();
+    assert_eq!(count(&pool, "SELECT archives_to_refresh FROM centile.upkeep").await, 0);
+}
+
+#[tokio::test]
+async fn an_archive_that_is_being_read_is_dropped_later_and_holds_up_no_other() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    run(&db, &["close", "--due"]).well();
+    run(&db, &["board", "change", "arena", "--keep", "week=1"]).well();
+    let pool = db.pool().await;
+    let mut reader = pool.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM centile_archive.arena_week_2024_01_01").execute(&mut *reader).await.unwrap();
+    let told = run(&db, &["maintain"]).well();
+    assert!(told.contains("arena week:2024-01-01 could not be dropped yet: somebody else uses it"), "{told}");
+    assert!(told.contains("dropped arena week:2024-01-08\n"), "{told}");
+    reader.rollback().await.unwrap();
+    assert!(run(&db, &["maintain"]).well().contains("dropped arena week:2024-01-01\n"));
+    // What is gone is not to be refreshed.
+    let correct =
+        ["correct", "p1", "-3", "--board", "arena", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
+    assert_eq!(run(&db, &correct).well().lines().count(), 1);
+}
+
+#[tokio::test]
+async fn a_correction_that_no_archive_could_hold_is_refused() {
+    let (db, _files) = board_with("week", &three_weeks()).await;
+    run(&db, &["close", "--due"]).well();
+    let most = i64::MAX.to_string();
+    let correct =
+        ["correct", "p1", &most, "--board", "arena", "--at", "2024-01-09T12:00:00Z", "--reason", "x", "--by", "dora"];
+    run(&db, &correct).refused(1, &["range of 64 bits"]);
+    run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]).well();
+}
+
+#[tokio::test]
+async fn an_import_that_lost_its_announcement_stops() {
+    let (db, files) = (TestDb::new().await, Files::new());
+    run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
+    let pool = db.pool().await;
+    let file = files.write("many.csv", format!("id,user_id,points,occurred_at\n{}", lines(50_000)));
+    let child = spawn_import(&db, &file, "arena", &["--batch-size", "10"]);
+    wait_for("the import", async || count(&pool, EVENTS).await > 0).await;
+    let ended: bool = sqlx::query_scalar(
+        "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1128615509
+           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert!(ended);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("the connection that announces the import was lost"), "{ran:?}");
+    assert!(count(&pool, EVENTS).await < 50_000);
 }

@@ -193,6 +193,37 @@ async fn a_period_is_seen_on_its_way() {
 }
 
 #[tokio::test]
+async fn last_week_asks_no_other_period() {
+    let db = TestDb::new().await;
+    let mut connection = board(&db, "arena", ", p_periods => '{week}'").await;
+    raw_sql("SELECT centile.create_board('other', p_periods => '{week}'); SELECT centile.ensure_users('{ann}')")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    // Many weeks, all but the newest closed and let go: to ask for one of those is an error.
+    raw_sql(
+        "SELECT centile.ensure_ledger_months(now() - interval '90 weeks', now());
+         SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(now() - interval '80 weeks', now() - interval '1 week', '1 week')))
+         FROM centile.boards b;
+         SELECT centile_store.record_scores(b.board_id, (centile.lane_hash('ann') % b.lanes)::smallint, '{ann}', '{7}', '{}', '{}', '{}', ARRAY[now() - interval '1 week'])
+         FROM centile.boards b;
+         UPDATE centile_store.periods SET state = 'closed', ranking_id = NULL, archive_revision = 1, archive_dropped_at = now()
+         WHERE ends_at < now() - interval '8 days';
+         ANALYZE centile_store.periods",
+    )
+    .execute(&mut connection)
+    .await
+    .unwrap();
+    for view in
+        ["last_week", "last_week WHERE board = 'arena'", "last_week WHERE board = 'other' ORDER BY position LIMIT 10"]
+    {
+        let rows =
+            query(AssertSqlSafe(format!("SELECT * FROM centile.{view}"))).fetch_all(&mut connection).await.unwrap();
+        assert_eq!(rows.len(), if view == "last_week" { 2 } else { 1 }, "{view}");
+    }
+}
+
+#[tokio::test]
 async fn a_closed_period_whose_archive_is_gone_does_not_agree() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", ", p_periods => '{week}'").await;
