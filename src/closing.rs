@@ -9,7 +9,7 @@ use crate::{
     Error, Result,
     board::Board,
     cache::CacheKey,
-    period::PeriodSelector,
+    period::{PeriodSelector, PeriodState},
     service::Service,
     store::closing::{Closer, Correction, DuePeriod, NamedPeriod},
     telemetry,
@@ -103,10 +103,10 @@ pub async fn close_one(service: &Service, board: &Board, selector: &PeriodSelect
     let named = named(service, board, selector).await?;
     let nothing =
         |was_closed| Outcome::Nothing { board: board.slug.to_string(), period: named.name.clone(), was_closed };
-    if named.state == "closed" {
+    if named.state == PeriodState::Closed {
         return Ok(Some(nothing(true)));
     }
-    if named.state == "open" {
+    if named.state == PeriodState::Open {
         let end = named.ends_at.map_or_else(|| "never ends".to_owned(), |at| format!("ends at {}", at.to_rfc3339()));
         return Err(Error::Conflict(format!("{} of board {} is not over yet: it {end}", named.name, board.slug)));
     }
@@ -221,7 +221,7 @@ pub async fn refresh(
     reason: Option<&str>,
 ) -> Result<Refreshed> {
     let named = named(service, board, selector).await?;
-    let Some(period_id) = named.period_id.filter(|_| named.state == "closed") else {
+    let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
         return Err(Error::Conflict(format!("{} of board {} is not closed", named.name, board.slug)));
     };
     let another = || Error::unavailable("another process closes or refreshes periods just now; try again after it");

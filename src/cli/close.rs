@@ -1,13 +1,10 @@
-//! `centile close` and `centile refresh`: periods that are over, and what is corrected in them.
-
-use std::{env, fs, os::unix::fs::MetadataExt as _};
+//! `centile close`: periods that are over.
 
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 
 use super::{
     output::{self, thousands},
-    user::reason,
     with_service,
 };
 use crate::{
@@ -33,46 +30,8 @@ pub(super) struct Close {
     period: Option<PeriodSelector>,
 }
 
-/// Which archive to bring up to date, and who does.
-#[derive(Debug, Args)]
-pub(super) struct Refresh {
-    /// The board
-    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
-    board: BoardSlug,
-    /// The closed period, such as `week:2024-01-15`
-    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
-    period: PeriodSelector,
-    /// Why; kept in the audit log, up to 256 bytes
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
-    #[command(flatten)]
-    actor: Actor,
-}
-
-/// Who acts, for the audit log.
-#[derive(Debug, Args)]
-pub(super) struct Actor {
-    /// Who does this; kept in the audit log. The account of the system unless given
-    #[arg(long, env = "CENTILE_ACTOR", value_name = "NAME")]
-    by: Option<String>,
-}
-
-impl Actor {
-    /// The name given, or that of the account.
-    pub(super) fn name(&self) -> Result<String> {
-        let account =
-            || ["USER", "LOGNAME"].into_iter().find_map(|name| env::var(name).ok()).filter(|name| !name.is_empty());
-        // Cron, systemd and containers may set neither.
-        let number = || fs::metadata("/proc/self").ok().map(|process| format!("uid {}", process.uid()));
-        let name = self.by.clone().or_else(account).or_else(number);
-        let name = name.ok_or_else(|| Error::invalid("by", "is needed where USER is not set: who does this?"))?;
-        crate::user::check_text("by", &name, 128)?;
-        Ok(name)
-    }
-}
-
 /// Closes, prints a line for each period, and fails when something needs to be looked at.
-pub(super) async fn close(config: &Config, close: Close) -> Result<()> {
+pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     let spinner = output::spinner("closing");
     let mut tally = Tally::new(spinner.clone());
     let was_done = with_service(config, async |service| {
@@ -170,23 +129,4 @@ impl Tally {
             Ok(())
         }
     }
-}
-
-/// Refreshes the archive and prints its revision.
-pub(super) async fn refresh(config: &Config, refresh: Refresh) -> Result<()> {
-    let actor = refresh.actor.name()?;
-    let spinner = output::spinner("refreshing");
-    let refreshed = with_service(config, async |service| {
-        let board = board::find(service, &refresh.board).await?;
-        closing::refresh(service, &board, &refresh.period, &actor, refresh.reason.as_deref()).await
-    })
-    .await?;
-    spinner.finish_and_clear();
-    output::print(format!(
-        "refreshed {} {}: revision {}, {} players",
-        refresh.board,
-        refreshed.period,
-        refreshed.revision,
-        thousands(refreshed.players)
-    ))
 }

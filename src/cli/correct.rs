@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use clap::Args;
 
-use super::{close::Actor, output, user::reason, with_service};
+use super::{actor::Actor, output, user::reason, with_service};
 use crate::{
     Result,
     board::{self, BoardSlug},

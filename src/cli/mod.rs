@@ -11,6 +11,7 @@ use crate::{
     store,
 };
 
+mod actor;
 mod board;
 mod close;
 mod correct;
@@ -22,6 +23,7 @@ mod maintain;
 mod migrate;
 mod outbox;
 mod output;
+mod refresh;
 mod score;
 mod season;
 mod serve;
@@ -51,7 +53,7 @@ enum Command {
     Migrate,
     /// Serve the HTTP API until SIGINT or SIGTERM
     Serve(Instance),
-    /// Make and show boards
+    /// Make, change and show boards
     #[command(subcommand)]
     Board(board::Command),
     /// Make and list seasons: periods with a name and bounds of their own
@@ -85,7 +87,7 @@ enum Command {
     /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
     Close(close::Close),
     /// Bring the archive of a closed period up to the ledger, after a correction, a void or a ban
-    Refresh(close::Refresh),
+    Refresh(refresh::Refresh),
     /// Look after everything but closing, once: ledger months, expired ids, archives beyond retention, old rankings, outbox
     ///
     /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
@@ -131,8 +133,8 @@ async fn run(cli: Cli) -> Result<()> {
         Command::User(command) => user::run(config, command).await,
         Command::Score(command) => score::run(config, command).await,
         Command::Correct(correct) => correct::run(config, correct).await,
-        Command::Close(close) => close::close(config, close).await,
-        Command::Refresh(refresh) => close::refresh(config, refresh).await,
+        Command::Close(close) => close::run(config, close).await,
+        Command::Refresh(refresh) => refresh::run(config, refresh).await,
         Command::Maintain => maintain::run(config).await,
         Command::Season(command) => season::run(config, command).await,
         Command::Webhook(command) => webhook::run(config, command).await,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
-use super::Store;
-use crate::{Error, Result};
+use super::{Store, period};
+use crate::{Result, period::PeriodState};
 
 /// How long the lock of whoever closes is waited for: a process that was killed lets go of it within a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
@@ -34,8 +34,8 @@ pub(crate) struct NamedPeriod {
     pub(crate) period_id: Option<i64>,
     /// Its name as a selector, without an alias.
     pub(crate) name: String,
-    /// `open`, `due`, or `closed`.
-    pub(crate) state: String,
+    /// How far it is.
+    pub(crate) state: PeriodState,
     /// When it ends.
     pub(crate) ends_at: Option<DateTime<Utc>>,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Closer(PgConnection);
 
 impl Store {
     /// A connection for long work; without a time limit on statements.
-    async fn patient_connection(&self) -> Result<PgConnection> {
+    pub(super) async fn patient_connection(&self) -> Result<PgConnection> {
         let mut connection = PgConnection::connect_with(&self.patient).await?;
         // Not on every system that PostgreSQL runs on; without it a killed closer's last step runs to its end.
         if let Err(error) = connection.execute("SET client_connection_check_interval = '500ms'").await {
@@ -98,8 +98,7 @@ impl Store {
 
     /// The period that a selector means on a board, for commands. `None` when it cannot exist.
     pub(crate) async fn named_period(&self, board_id: i32, selector: &str) -> Result<Option<NamedPeriod>> {
-        let named = sqlx::query_as!(
-            NamedPeriod,
+        let named = sqlx::query!(
             r#"SELECT period_id, CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END AS "name!", state AS "state!",
                       nullif(ends_at, 'infinity') AS ends_at
                FROM centile.resolve_period($1, $2)"#,
@@ -108,7 +107,12 @@ impl Store {
         )
         .fetch_optional(&self.writers)
         .await?;
-        Ok(named)
+        named
+            .map(|row| {
+                let state = period::state(&row.state)?;
+                Ok(NamedPeriod { period_id: row.period_id, name: row.name, state, ends_at: row.ends_at })
+            })
+            .transpose()
     }
 
     /// The frozen top of a closed period; `None` when it is not closed, or its archive was dropped.
@@ -242,53 +246,5 @@ impl Closer {
     /// Ends the connection, and with it the lock.
     pub(crate) async fn end(self) {
         self.0.close().await.ok();
-    }
-}
-
-/// An import that closers wait for: as long as this connection lives, others see that the import does.
-#[derive(Debug)]
-pub(crate) struct OpenImport {
-    import_id: i64,
-    connection: PgConnection,
-}
-
-impl OpenImport {
-    /// Shows that it is alive. [`Error::Unavailable`] when others may take it for dead: its connection was lost.
-    pub(crate) async fn go_on(&mut self) -> Result<()> {
-        let lost =
-            |_| Error::unavailable("the connection that announces the import was lost; periods may be closed under it");
-        self.connection.ping().await.map_err(lost)
-    }
-}
-
-impl Store {
-    /// Announces an import of a board.
-    pub(crate) async fn begin_import(&self, board_id: i32, source: &str) -> Result<OpenImport> {
-        let mut connection = self.patient_connection().await?;
-        let import_id = sqlx::query_scalar!(r#"SELECT centile_store.begin_import($1, $2) AS "id!""#, board_id, source)
-            .fetch_one(&mut connection)
-            .await?;
-        Ok(OpenImport { import_id, connection })
-    }
-
-    /// Says that an import has come to its end. [`Error::Conflict`] when it was given up meanwhile.
-    pub(crate) async fn end_import(&self, mut import: OpenImport) -> Result<()> {
-        import.go_on().await?;
-        let has_ended = sqlx::query_scalar!(r#"SELECT centile_store.end_import($1) AS "has_ended!""#, import.import_id)
-            .fetch_one(&self.writers)
-            .await?;
-        if has_ended {
-            Ok(())
-        } else {
-            Err(Error::Conflict("the import was given up by somebody while it ran".to_owned()))
-        }
-    }
-
-    /// Gives up imports of a board that were cut short; gives their number. [`Error::Conflict`] when one is running.
-    pub(crate) async fn abandon_imports(&self, board: &str) -> Result<u64> {
-        let abandoned = sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1) AS "abandoned!""#, board)
-            .fetch_one(&self.writers)
-            .await?;
-        Ok(u64::from(abandoned.unsigned_abs()))
     }
 }

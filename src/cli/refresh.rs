@@ -1,0 +1,52 @@
+//! `centile refresh`: what the ledger has had added since a period was closed.
+
+use clap::Args;
+
+use super::{
+    actor::Actor,
+    output::{self, thousands},
+    user::reason,
+    with_service,
+};
+use crate::{
+    Result,
+    board::{self, BoardSlug},
+    closing,
+    config::{Config, value},
+    period::PeriodSelector,
+};
+
+/// Which archive to bring up to date, and who does.
+#[derive(Debug, Args)]
+pub(super) struct Refresh {
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// The closed period, such as `week:2024-01-15`
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
+    period: PeriodSelector,
+    /// Why; kept in the audit log, up to 256 bytes
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+    #[command(flatten)]
+    actor: Actor,
+}
+
+/// Refreshes the archive and prints its revision.
+pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
+    let actor = refresh.actor.name()?;
+    let spinner = output::spinner("refreshing");
+    let refreshed = with_service(config, async |service| {
+        let board = board::find(service, &refresh.board).await?;
+        closing::refresh(service, &board, &refresh.period, &actor, refresh.reason.as_deref()).await
+    })
+    .await?;
+    spinner.finish_and_clear();
+    output::print(format!(
+        "refreshed {} {}: revision {}, {} players",
+        refresh.board,
+        refreshed.period,
+        refreshed.revision,
+        thousands(refreshed.players)
+    ))
+}
