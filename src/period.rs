@@ -227,10 +227,7 @@ pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSel
         return Err(Error::NotFound {
             what: "period",
             name: selector.to_string(),
-            hint: Some(format!(
-                "{} is closed, and its archive was dropped by the board's retention",
-                meant.period.name()
-            )),
+            hint: Some(format!("{} is closed, and its archive is no longer kept", meant.period.name())),
         });
     }
     // Nobody has scored in it: the current and the previous period are empty then, others have never been.
