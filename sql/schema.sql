@@ -757,11 +757,20 @@ COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) 
 
 CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) RETURNS void
     LANGUAGE plpgsql
-    AS $$
+    AS $_$
 DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
     v_is_new boolean;
 BEGIN
+    -- Before the table's own checks: they would show the row, and the secret with it, to the caller and to the server's log.
+    IF p_url IS NULL OR octet_length(p_url) > 2048
+            OR p_url !~ '^https?://([^][:space:]/?#@:]+|\[[^][:space:]/?#@]+\])(:0*[1-9][0-9]{0,4})?([/?#][^[:space:]]*)?$'
+            OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
+        RAISE EXCEPTION 'an address is https:// or http://, a host without user and password, a port from 1 to 65535 or none, and a path; at most 2048 bytes'
+            USING ERRCODE = 'CB422', DETAIL = 'url';
+    ELSIF p_secret IS NULL OR octet_length(p_secret) NOT BETWEEN 16 AND 64 THEN
+        RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
+    END IF;
     INSERT INTO centile_store.webhooks AS w (board_id, url, secret) VALUES (v_board.id, p_url, p_secret)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret
     -- Only a row that was updated bears the mark of the transaction that locked it.
@@ -771,7 +780,7 @@ BEGIN
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
 END
-$$;
+$_$;
 
 COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
@@ -2608,16 +2617,23 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
-CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_due_by timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, body text, attempt integer)
+CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, body text, attempt integer)
     LANGUAGE sql
     AS $$
     WITH due AS MATERIALIZED (
-        SELECT o.id, w.board_id, w.url, w.secret
-        FROM (SELECT * FROM centile_store.webhooks ORDER BY random()) w
+        SELECT o.id, w.slug, w.url, w.secret
+        FROM (
+            SELECT h.board_id, h.url, h.secret, b.slug
+            FROM centile_store.webhooks h
+            JOIN centile_store.boards b ON b.id = h.board_id
+            WHERE b.slug <> ALL (p_except)
+            ORDER BY EXISTS (
+                SELECT FROM centile_store.outbox f
+                WHERE f.board_id = h.board_id AND f.delivered_at IS NULL AND f.next_attempt_at < 'infinity' AND f.attempts > 0),
+                random()) w
         CROSS JOIN LATERAL (
             SELECT o.id FROM centile_store.outbox o
-            WHERE o.board_id = w.board_id AND o.delivered_at IS NULL
-              AND o.next_attempt_at <= least(p_due_by, statement_timestamp())
+            WHERE o.board_id = w.board_id AND o.delivered_at IS NULL AND o.next_attempt_at <= statement_timestamp()
             ORDER BY o.next_attempt_at, o.id LIMIT 1
             FOR UPDATE SKIP LOCKED) o
         LIMIT p_limit
@@ -2625,12 +2641,11 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_due
     UPDATE centile_store.outbox AS o
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
-    JOIN centile_store.boards b ON b.id = due.board_id
     WHERE o.id = due.id
-    RETURNING o.id, b.slug, due.url, due.secret, o.payload::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, o.payload::text, o.attempts
 $$;
 
-COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_due_by timestamp with time zone) IS 'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
+COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -6751,8 +6766,8 @@ GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_due_by timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_due_by timestamp with time zone) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;

@@ -38,25 +38,35 @@ impl FromStr for WebhookUrl {
 
     fn from_str(text: &str) -> Result<Self> {
         let refused = |why: &str| Err(Error::invalid("url", why));
-        let parsed = text.parse::<Uri>().ok();
-        let scheme = parsed.as_ref().and_then(Uri::scheme_str);
-        let Some(authority) = parsed.as_ref().and_then(Uri::authority) else {
-            return refused("must be an address such as https://rewards.example.com/centile");
-        };
         if text.len() > URL_MAX_BYTES {
             return refused("must have at most 2048 bytes");
         }
         // The case of a scheme does not matter to HTTP, but the table takes it in lower case only.
-        if !matches!(scheme, Some("http" | "https")) || !(text.starts_with("http://") || text.starts_with("https://")) {
-            return refused("must begin with https:// or http://");
-        }
+        let scheme = |(scheme, rest): (&str, _)| {
+            ["https", "http"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known)).map(|scheme| (scheme, rest))
+        };
+        let Some((scheme, rest)) = text.split_once("://").and_then(scheme) else {
+            return refused("must begin with https:// or http://, as https://rewards.example.com/centile does");
+        };
+        let url = format!("{scheme}://{rest}");
+        let Some(authority) = url.parse::<Uri>().ok().and_then(|uri| uri.authority().cloned()) else {
+            return refused("must be an address such as https://rewards.example.com/centile");
+        };
         if authority.as_str().contains('@') {
             return refused("must hold no user or password: the signature tells who sends");
         }
         if authority.host().is_empty() {
             return refused("must name a host");
         }
-        Ok(Self(text.to_owned()))
+        // What is no port is none to the HTTP client, which then takes the one of the scheme.
+        let port = authority.as_str().strip_prefix(authority.host()).unwrap_or_default();
+        let is_port = |digits: &str| {
+            digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok_and(|port| port > 0)
+        };
+        if !(port.is_empty() || port.strip_prefix(':').is_some_and(is_port)) {
+            return refused("must have a port from 1 to 65535, or none");
+        }
+        Ok(Self(url))
     }
 }
 
@@ -173,7 +183,7 @@ mod tests {
             "/hook",
             "example.com",
             "ftp://h/",
-            "HTTPS://h/",
+            "HTTPS://",
             "https://",
             "https:///x",
             "http://:80/",
@@ -182,6 +192,32 @@ mod tests {
             &long,
         ] {
             assert!(text.parse::<WebhookUrl>().is_err(), "{text}");
+        }
+        assert_eq!("HtTPs://H/X".parse::<WebhookUrl>().ok().map(|url| url.0).as_deref(), Some("https://H/X"));
+    }
+
+    #[test]
+    fn a_refused_address_is_told_why() {
+        let begin = "url: must begin with https:// or http://, as https://rewards.example.com/centile does";
+        let port = "url: must have a port from 1 to 65535, or none";
+        for (text, why) in [
+            ("rewards.example.com/hook", begin),
+            ("localhost:8080", begin),
+            ("file:///etc/passwd", begin),
+            ("http:/h/", begin),
+            ("http://127.0.0.1:99999/ok", port),
+            ("http://127.0.0.1:65536", port),
+            ("http://127.0.0.1:0/ok", port),
+            ("https://[::1]:0/ok", port),
+            ("http://h:/ok", port),
+            ("http://h:x/ok", port),
+            ("http://h:+1/ok", port),
+        ] {
+            let refused = text.parse::<WebhookUrl>().err().map(|error| error.to_string());
+            assert_eq!(refused.as_deref(), Some(why), "{text}");
+        }
+        for text in ["http://h:1/", "http://h:65535/", "https://[::1]:65535"] {
+            assert!(text.parse::<WebhookUrl>().is_ok(), "{text}");
         }
     }
 

@@ -35,7 +35,8 @@ pub(super) enum Command {
     Resend(Which),
     /// Send all that is due now; as often and in as many places as you like
     ///
-    /// A failed attempt is followed by another after 10 s, twice that after each further one, at most an hour. Fails when an attempt failed.
+    /// A failed attempt is followed by another after 10 s, twice that after each further one, at most an hour; the board's other
+    /// events wait for the next run. Fails when an attempt failed, where `centile maintain` only says how many did.
     Deliver {
         /// Seconds that a receiver may take to answer, 1 to 30
         #[arg(long, env = "CENTILE_WEBHOOK_TIMEOUT", value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT.as_secs())]
@@ -79,10 +80,13 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
             }
             if events.is_empty() {
-                output::note(if waiting {
-                    "No event is waiting."
-                } else {
-                    "There are no events: none of the periods was closed."
+                output::note(match (&wanted.board, waiting) {
+                    (None, true) => "No event is waiting.".to_owned(),
+                    (None, false) => "There are no events: none of the periods was closed.".to_owned(),
+                    (Some(board), true) => format!("No event of board {board} is waiting."),
+                    (Some(board), false) => {
+                        format!("There are no events of board {board}: none of its periods was closed.")
+                    }
                 });
             }
             let head = ["ID", "BOARD", "PERIOD", "KIND", "MADE", "STATE", "ATTEMPTS", "LAST ANSWER"];

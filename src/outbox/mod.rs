@@ -6,7 +6,7 @@ mod sender;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 
 use self::sender::Sender;
 use crate::{
@@ -21,7 +21,7 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest that a receiver may be given: an attempt must be over before its lease is (`centile_store.claim_deliveries`).
 pub const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 /// How many events are sent at the same time, each to another board's receiver.
-const AT_ONCE: i32 = 16;
+const AT_ONCE: usize = 16;
 
 /// An event of the outbox.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,7 +102,9 @@ pub async fn resend(service: &Service, event_id: i64) -> Result<()> {
     service.store.resend(event_id).await
 }
 
-/// Sends all events that are due now, and tells what came of it. What fails is due again later, by `centile_store.retry_delay`.
+/// Sends all events that are due, and tells what came of it. What fails is due again later, by `centile_store.retry_delay`, and
+/// its board is left alone until the next call: a receiver that hangs costs one `timeout`, however many events wait for it, and
+/// the other boards' events go on meanwhile.
 ///
 /// May run anywhere, any number of times at once: each event is taken by one of them. May be stopped anywhere: what had been
 /// taken is due again after its lease, a minute.
@@ -113,36 +115,66 @@ pub async fn deliver_due(service: &Service) -> Result<Deliveries> {
 /// As [`deliver_due`], with `timeout` for each receiver to answer, at most [`TIMEOUT_MAX`].
 pub async fn deliver_due_within(service: &Service, timeout: Duration) -> Result<Deliveries> {
     let timeout = timeout.min(TIMEOUT_MAX);
-    // Only what is due by now, so that this ends although the first to fail are due again before the last was sent.
-    let due_by = service.store.now().await?;
-    let mut deliveries = Deliveries::default();
+    // The boards that something is being sent to, and those whose receivers have failed: with every attempt there is less due, or
+    // one board more that is left alone, so that this ends.
+    let mut left_alone = Vec::new();
+    let mut claimed = service.store.claim_deliveries(places(0), &left_alone).await?;
+    if claimed.is_empty() {
+        return Ok(Deliveries::default());
+    }
     // The certificates of the machine are read once there is something to send.
-    let mut sender = None;
+    let sender = Sender::new()?;
+    let (mut deliveries, mut attempts, mut ended) = (Deliveries::default(), FuturesUnordered::new(), Ok(()));
     loop {
-        let claimed = service.store.claim_deliveries(AT_ONCE, due_by).await?;
-        if claimed.is_empty() {
-            return Ok(deliveries);
+        for claimed in claimed.drain(..) {
+            left_alone.push(claimed.board.clone());
+            attempts.push(attempt(&sender, claimed, timeout));
         }
-        let sender = match &mut sender {
-            Some(sender) => sender,
-            none => none.insert(Sender::new()?),
+        let Some((sent, answer)) = attempts.next().await else {
+            return ended.map(|()| deliveries);
         };
-        for delivered in join_all(claimed.into_iter().map(|claimed| attempt(service, sender, claimed, timeout))).await {
-            if delivered? {
+        // Noted here and not by the attempts: nobody drives those while this waits for a connection, which one of them might hold.
+        match note(service, &sent, answer).await {
+            Ok(true) => {
                 deliveries.delivered += 1;
-            } else {
-                deliveries.failed += 1;
+                left_alone.retain(|board| *board != sent.board);
+            }
+            Ok(false) => deliveries.failed += 1,
+            Err(error) => ended = Err(error),
+        }
+        // Once the database has failed nothing more is taken; what is on its way is not broken off.
+        if ended.is_ok() {
+            match service.store.claim_deliveries(places(attempts.len()), &left_alone).await {
+                Ok(more) => claimed = more,
+                Err(error) => ended = Err(error),
             }
         }
     }
 }
 
-/// Sends an event and notes what came of it; tells whether it was taken.
-async fn attempt(service: &Service, sender: &Sender, claimed: Claimed, timeout: Duration) -> Result<bool> {
-    let Claimed { event_id, board, url, secret, body, attempt } = claimed;
-    let signature = signature(&secret, Utc::now().timestamp(), &body)?;
-    let headers = [("Centile-Signature", signature.as_str()), ("Centile-Event-Id", &event_id.to_string())];
-    let (status, error) = match sender.post(&url, headers, body, timeout).await {
+/// How many events may be sent besides those on their way.
+fn places(on_their_way: usize) -> i32 {
+    i32::try_from(AT_ONCE.saturating_sub(on_their_way)).unwrap_or(i32::MAX)
+}
+
+/// The status that a receiver has answered, or why there was none.
+type Answer = Result<u16, String>;
+
+/// Sends an event; gives it back with what was answered.
+async fn attempt(sender: &Sender, claimed: Claimed, timeout: Duration) -> (Claimed, Result<Answer>) {
+    let signature = match signature(&claimed.secret, Utc::now().timestamp(), &claimed.body) {
+        Ok(signature) => signature,
+        Err(error) => return (claimed, Err(error)),
+    };
+    let headers = [("Centile-Signature", signature.as_str()), ("Centile-Event-Id", &claimed.event_id.to_string())];
+    let answer = sender.post(&claimed.url, headers, claimed.body.clone(), timeout).await;
+    (claimed, Ok(answer))
+}
+
+/// Notes what came of an attempt; tells whether the event was taken.
+async fn note(service: &Service, sent: &Claimed, answer: Result<Answer>) -> Result<bool> {
+    let Claimed { event_id, board, attempt, .. } = sent;
+    let (status, error) = match answer? {
         Ok(status) => (Some(status), None),
         Err(error) => (None, Some(error)),
     };
@@ -152,6 +184,6 @@ async fn attempt(service: &Service, sender: &Sender, claimed: Claimed, timeout: 
     } else {
         tracing::warn!(board, event_id, attempt, status, error, "an event could not be delivered; it is tried again");
     }
-    service.store.note_delivery(event_id, status.map(i32::from), error.as_deref()).await?;
+    service.store.note_delivery(*event_id, status.map(i32::from), error.as_deref()).await?;
     Ok(is_taken)
 }

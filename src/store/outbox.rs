@@ -1,7 +1,5 @@
 //! Webhooks and the outbox in the database.
 
-use chrono::{DateTime, Utc};
-
 use super::Store;
 use crate::{
     Result,
@@ -29,13 +27,13 @@ impl Store {
         Ok(())
     }
 
-    /// Takes up to `limit` events that are due by `due_by`, one a board, for the length of their lease.
-    pub(crate) async fn claim_deliveries(&self, limit: i32, due_by: DateTime<Utc>) -> Result<Vec<Claimed>> {
+    /// Takes up to `limit` events that are due, one a board and none of the boards `except`, for the length of their lease.
+    pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
         let rows = sqlx::query!(
             r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", body AS "body!", attempt AS "attempt!"
                FROM centile_store.claim_deliveries($1, $2)"#,
             limit,
-            due_by
+            except
         )
         .fetch_all(&self.writers)
         .await?;

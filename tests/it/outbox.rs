@@ -13,7 +13,7 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use sqlx::{AssertSqlSafe, PgPool, error::DatabaseError, query_as, query_scalar, raw_sql};
+use sqlx::{AssertSqlSafe, PgPool, error::DatabaseError, postgres::PgDatabaseError, query_as, query_scalar, raw_sql};
 use tokio::time::timeout;
 
 use self::receiver::{Answer, Receiver, Request};
@@ -435,8 +435,11 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
 
     for (wrong, words) in [
         ("ftp://h/", "must begin with https:// or http://"),
-        ("/hook", "must be an address"),
+        ("/hook", "must begin with https:// or http://"),
+        ("https:///hook", "must be an address"),
         ("https://u:p@h/", "no user or password"),
+        ("http://127.0.0.1:99999/ok", "a port from 1 to 65535"),
+        ("http://127.0.0.1:0/ok", "a port from 1 to 65535"),
     ] {
         run(&db, &["webhook", "set", "--board", "main", wrong]).refused(2, &["<URL>", words]);
     }
@@ -446,9 +449,119 @@ async fn webhooks_take_a_given_secret_and_refuse_what_cannot_be() {
     run(&db, &["webhook", "remove", "--board", "main"]).well();
     run(&db, &["webhook", "remove", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
     run(&db, &["webhook", "show", "--board", "main"]).refused(1, &["no webhook of board", "main"]);
-    assert!(run(&db, &["outbox", "list"]).err.contains("no events"));
+    for (command, words) in [
+        (["outbox", "list"].as_slice(), "There are no events: none of the periods was closed."),
+        (&["outbox", "list", "--board", "main"], "There are no events of board main: none of its periods was closed."),
+        (&["outbox", "list", "--waiting"], "No event is waiting."),
+        (&["outbox", "list", "--waiting", "--board", "main"], "No event of board main is waiting."),
+    ] {
+        assert!(run(&db, command).err.contains(words), "{words}");
+    }
+    let help = run(&db, &["outbox", "deliver", "--help"]).well();
+    assert!(help.contains("maintain`"), "{help}");
     run(&db, &["outbox", "show", "0"]).refused(2, &["ID"]);
     run(&db, &["outbox", "deliver", "--timeout", "31"]).refused(2, &["--timeout", "1..=30"]);
+}
+
+/// The table's own checks would show the row, and with it the secret, to whoever asks and to the server's log.
+#[tokio::test]
+async fn psql_refuses_a_webhook_without_showing_its_secret() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main')").await;
+    let pool = db.pool().await;
+    let long = format!("https://h/{}", "x".repeat(2039));
+    let secret = [0x5e_u8; 32].as_slice();
+    let refusals = [
+        (Some("ftp://x"), Some(secret), Some("url")),
+        (Some("HTTP://h/"), Some(secret), Some("url")),
+        (Some("http://"), Some(secret), Some("url")),
+        (Some("http:///hook"), Some(secret), Some("url")),
+        (Some("http://h/a b"), Some(secret), Some("url")),
+        (Some("http://u:p@h/"), Some(secret), Some("url")),
+        (Some("http://h:0/"), Some(secret), Some("url")),
+        (Some("http://h:65536/"), Some(secret), Some("url")),
+        (Some("http://[::1]:99999"), Some(secret), Some("url")),
+        (Some("http://h:123456"), Some(secret), Some("url")),
+        (Some(long.as_str()), Some(secret), Some("url")),
+        (None, Some(secret), Some("url")),
+        (Some("http://h/"), Some(&secret[..15]), Some("secret")),
+        (Some("http://h/"), Some([0x5e; 65].as_slice()), Some("secret")),
+        (Some("http://h/"), None, Some("secret")),
+        (Some("http://h:65535"), Some(secret), None),
+        (Some("https://[::1]:8/x:99999?a@b#c"), Some(secret), None),
+        (Some(&long[..2048]), Some(&secret[..16]), None),
+    ];
+    for (url, secret, refused) in refusals {
+        let set = sqlx::query("SELECT centile.set_webhook('main', $1, $2)").bind(url).bind(secret).execute(&pool).await;
+        let Some(what) = refused else {
+            set.unwrap();
+            continue;
+        };
+        let error = set.unwrap_err();
+        let error = error.as_database_error().unwrap().downcast_ref::<PgDatabaseError>();
+        assert_eq!((error.code(), error.detail()), ("CB422", Some(what)), "{url:?} {error:?}");
+        assert!(!format!("{error:?}").contains("5e5e"), "{error:?}");
+    }
+}
+
+/// Among boards that wait for a receiver, one that hangs costs a run one attempt, and holds nobody else up.
+#[tokio::test]
+async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
+    let (db, dead, well) = (TestDb::new().await, Receiver::start(&vec![Answer::Hang; 4]), Receiver::start(&[]));
+    let pool = db.pool().await;
+    board(&db, "dead").await;
+    set_webhook(&db, "dead", &dead.url);
+    board(&db, "well").await;
+    set_webhook(&db, "well", &well.url);
+    let (stuck, told) = (close_days(&pool, "dead", 3).await, close_days(&pool, "well", 3).await);
+    let ran = thread::scope(|scope| {
+        let deliverer = scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", "5"]));
+        // All that is well comes while the first that is not is still waited for.
+        assert_eq!([well.next(), well.next(), well.next()].map(|request| event_id(&request)), told[..]);
+        assert_eq!(event_id(&dead.next()), stuck[0]);
+        assert_eq!(shown(&db, stuck[0])["last_error"], Value::Null);
+        deliverer.join().unwrap()
+    });
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "3 delivered, 1 failed\n"), "{ran:?}");
+    assert!(dead.all().is_empty());
+    let attempts: Vec<i32> = query_scalar("SELECT attempts FROM centile.outbox WHERE board = 'dead' ORDER BY event_id")
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+    assert_eq!(attempts, [1, 0, 0]);
+
+    // The next run goes on with what has not been tried, one attempt again.
+    fails(&db);
+    assert_eq!(event_id(&dead.next()), stuck[1]);
+    // Should there be more that hang than places, they come after everybody else.
+    let event = close_days(&pool, "well", 1).await[0];
+    for _ in 0..10 {
+        let mut only = pool.begin().await.unwrap();
+        let claim = "SELECT event_id FROM centile_store.claim_deliveries(1)";
+        let claimed: Vec<i64> = query_scalar(claim).fetch_all(&mut *only).await.unwrap();
+        assert_eq!(claimed, [event]);
+        only.rollback().await.unwrap();
+    }
+}
+
+/// What happens during a run does not wait for its end.
+#[tokio::test]
+async fn an_event_that_is_written_during_a_run_is_sent_by_it() {
+    let barrier = Arc::new(Barrier::new(2));
+    let (db, receiver) = (TestDb::new().await, Receiver::start(&[Answer::Together(Arc::clone(&barrier))]));
+    let pool = db.pool().await;
+    board(&db, "main").await;
+    set_webhook(&db, "main", &receiver.url);
+    close_days(&pool, "main", 1).await;
+    let deliverer = thread::spawn({
+        let url = db.url().to_owned();
+        move || Ran::of(centile().args(["outbox", "deliver", "--timeout", "30"]).env("DATABASE_URL", url))
+    });
+    receiver.next();
+    let event = close_days(&pool, "main", 1).await[0];
+    barrier.wait();
+    assert_eq!(deliverer.join().unwrap().well(), "2 delivered, 0 failed\n");
+    assert_eq!(event_id(&receiver.next()), event);
 }
 
 #[tokio::test]
