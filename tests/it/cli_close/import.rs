@@ -1,0 +1,166 @@
+//! What closing and imports have to do with each other.
+
+use super::*;
+
+#[tokio::test]
+async fn an_import_calls_off_a_closing_that_has_begun() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let week: i64 = sqlx::query_scalar("SELECT min(id) FROM centile_store.periods WHERE kind = 'week'")
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    let cut_off = async || -> Option<chrono::DateTime<chrono::Utc>> {
+        sqlx::query_scalar("SELECT centile_store.cut_off_period($1)").bind(week).fetch_one(&pool).await.unwrap()
+    };
+    let finish = async |at: chrono::DateTime<chrono::Utc>| -> bool {
+        sqlx::query_scalar("SELECT centile_store.finish_close($1, $2)")
+            .bind(week)
+            .bind(at)
+            .fetch_one(&pool)
+            .await
+            .unwrap()
+    };
+    let at = cut_off().await.unwrap();
+    sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
+    let first = at;
+    let at = cut_off().await.unwrap();
+    assert!(at > first, "each try takes a cut-off of its own");
+    assert!(!finish(first).await, "which only its own archive closes with");
+    let late = async || -> String {
+        sqlx::query_scalar(
+            "SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
+        )
+        .fetch_one(&pool)
+        .await
+        .unwrap()
+    };
+    assert_eq!(late().await, "period_closed", "nothing enters after the cut-off");
+    sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
+    let import: i64 =
+        sqlx::query_scalar("SELECT centile_store.begin_import(1, 'more.csv')").fetch_one(&pool).await.unwrap();
+    assert!(!finish(at).await);
+    assert_eq!(cut_off().await, None, "not while an import is announced");
+    // What the import brings is in the archive that is built after it.
+    assert_eq!(late().await, "accepted");
+    sqlx::query("SELECT centile_store.end_import($1)").bind(import).execute(&pool).await.unwrap();
+    run(&db, &["close", "--due"]).well();
+    let first = archive(&pool, "arena_week_2024_01_01").await;
+    assert_eq!(first, ranked(&pool, "2024-01-01Z", "2024-01-08Z").await);
+    assert!(first[0].2 >= 500, "{first:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_into_the_past_is_waited_for() {
+    let (db, files) = (TestDb::new().await, Files::new());
+    run(&db, &["board", "create", "arena", "--periods", "all_time,day,week", "--lanes", "2"]).well();
+    run(&db, &["board", "create", "other", "--periods", "all_time,week", "--lanes", "1"]).well();
+    assert_eq!(import(&db, &files.write("other.csv", three_weeks()), "other", &[]).code, Some(0));
+    let pool = db.pool().await;
+    let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
+    let rejects = files.path("rejects.csv");
+    let flags = ["--format", "csv", "--batch-size", "50", "--rejects", rejects.to_str().unwrap()];
+    let mut child = spawn_import(&db, std::path::Path::new("-"), "arena", &flags);
+    let mut input = child.stdin.take().unwrap();
+    let file = three_weeks();
+    // Enough for a chunk to be handed on, twice: lines of January 2024, which are due as soon as they are there.
+    let many = lines(24_000);
+    input.write_all(file.as_bytes()).unwrap();
+    let (first, second) = many.split_at(many.len() / 2);
+    let second = &second[second.find('\n').unwrap() + 1..];
+    let cut = many.len() - second.len();
+    let writer = std::thread::spawn({
+        let first = first[..].to_owned() + &many[first.len()..cut];
+        move || {
+            input.write_all(first.as_bytes()).unwrap();
+            input
+        }
+    });
+    wait_for("the first lines", async || count(&pool, EVENTS).await > 1_000).await;
+    // The timer has closed the other board's weeks, so it has looked at these periods too.
+    wait_for("closing the other board", async || count(&pool, CLOSED).await == 3).await;
+    let told = run(&db, &["close", "--due"]).well();
+    assert!(told.contains("waiting  arena day:2024-01-01: stdin is being imported"), "{told}");
+    run(&db, &["import", "--abandon", "--board", "arena"]).refused(1, &["stdin", "is running"]);
+
+    let mut input = writer.join().unwrap();
+    let second = second.to_owned();
+    std::thread::spawn(move || input.write_all(second.as_bytes()).unwrap()).join().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(!rejects.exists());
+    assert_eq!(count(&pool, EVENTS).await, 20 + 20 + 24_000);
+    // And now they are closed, 20 days and 3 weeks more.
+    wait_for("closing", async || count(&pool, CLOSED).await == 3 + 23).await;
+    let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
+    for line in ["centile_periods_closed_total 26", "centile_archive_differences_total 0", "centile_periods_due 0"] {
+        assert!(numbers.lines().any(|there| there == line), "{line} is not in {numbers}");
+    }
+    let arena = "SELECT count(*) FROM centile_archive.arena_week_2024_01_01";
+    let wanted = "SELECT count(DISTINCT user_id) FROM centile_store.score_transactions
+        WHERE board_id = 1 AND occurred_at >= '2024-01-01Z' AND occurred_at < '2024-01-08Z'";
+    assert_eq!(count(&pool, arena).await, count(&pool, wanted).await);
+    drop(serve);
+    assert_eq!(run(&db, &["close", "--due"]).well(), "nothing is due\n");
+}
+
+#[tokio::test]
+async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
+    let (db, files) = (TestDb::new().await, Files::new());
+    run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
+    let pool = db.pool().await;
+    let many = lines(50_000);
+    let file = files.write("many.csv", format!("id,user_id,points,occurred_at\n{many}"));
+    for is_given_up in [false, true] {
+        let mut child = spawn_import(&db, &file, "arena", &["--batch-size", "10"]);
+        let before = count(&pool, EVENTS).await;
+        wait_for("the import", async || is_given_up || count(&pool, EVENTS).await > before).await;
+        wait_for("its announcement", async || {
+            count(&pool, "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NULL").await == 1
+        })
+        .await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ran = run(&db, &["close", "--due"]);
+        if is_given_up {
+            let told = run(&db, &["import", "--abandon", "--board", "arena"]).well();
+            assert!(told.starts_with("1 import of board arena given up"), "{told}");
+            assert!(run(&db, &["close", "--due"]).code == Some(0));
+            assert_eq!(count(&pool, CLOSED).await, 3);
+        } else {
+            assert_eq!(ran.code, Some(1), "{ran:?}");
+            assert!(ran.out.contains("many.csv was cut short"), "{ran:?}");
+            assert!(ran.err.contains("--abandon"), "{ran:?}");
+            assert_eq!(count(&pool, CLOSED).await, 0);
+            assert_eq!(import(&db, &file, "arena", &[]).code, Some(0));
+            assert_eq!(count(&pool, "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NOT NULL").await, 1);
+        }
+    }
+    assert_eq!(count(&pool, EVENTS).await, 50_000);
+    assert_eq!(
+        run(&db, &["import", "--abandon", "--board", "arena"]).well(),
+        "no import of board arena was cut short\n"
+    );
+}
+
+#[tokio::test]
+async fn an_import_that_lost_its_announcement_stops() {
+    let (db, files) = (TestDb::new().await, Files::new());
+    run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
+    let pool = db.pool().await;
+    let file = files.write("many.csv", format!("id,user_id,points,occurred_at\n{}", lines(50_000)));
+    let child = spawn_import(&db, &file, "arena", &["--batch-size", "10"]);
+    wait_for("the import", async || count(&pool, EVENTS).await > 0).await;
+    let ended: bool = sqlx::query_scalar(
+        "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1128615509
+           AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert!(ended);
+    let ran = Ran::from(child.wait_with_output().unwrap());
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.err.contains("the connection that announces the import was lost"), "{ran:?}");
+    assert!(count(&pool, EVENTS).await < 50_000);
+}

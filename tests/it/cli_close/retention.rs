@@ -1,0 +1,56 @@
+//! Archives and rankings that go.
+
+use super::*;
+
+#[tokio::test]
+async fn archives_beyond_retention_go_and_the_ledger_stays() {
+    let (db, _files) = board_with("all_time,week,month", &three_weeks()).await;
+    let pool = db.pool().await;
+    run(&db, &["close", "--due"]).well();
+    let views = "SELECT count(*) FROM pg_matviews WHERE schemaname = 'centile_archive'";
+    assert!(run(&db, &["maintain"]).well().contains("archives    0 dropped"));
+    assert_eq!(count(&pool, views).await, 4);
+    assert_eq!(count(&pool, "SELECT count(*) FROM centile_store.rankings").await, 1);
+    for rows in [
+        "SELECT count(*) FROM centile_store.leaderboard",
+        "SELECT count(*) FROM centile_store.leaderboard_bucket",
+        "SELECT sum(c)::bigint FROM centile_store.bucket_counts, unnest(counts) c",
+        "SELECT sum(c)::bigint FROM centile_store.stripe_counts, unnest(counts) c",
+    ] {
+        assert_eq!(count(&pool, rows).await, 10, "only the players of all time are left: {rows}");
+    }
+    db.execute("UPDATE centile_store.boards SET kept_archives = '{\"week\": 1}'").await;
+    let told = run(&db, &["maintain"]).well();
+    assert!(
+        told.contains("dropped arena week:2024-01-01\n") && told.contains("dropped arena week:2024-01-08\n"),
+        "{told}"
+    );
+    assert!(run(&db, &["maintain"]).well().contains("archives    0 dropped"));
+    let left: Vec<String> =
+        sqlx::query_scalar("SELECT matviewname::text FROM pg_matviews WHERE schemaname = 'centile_archive' ORDER BY 1")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
+    assert_eq!(left, ["arena_month_2024_01", "arena_week_2024_01_15"]);
+    assert_eq!(count(&pool, EVENTS).await, 20);
+    run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-01", "--by", "dora"]).refused(1, &["dropped"]);
+}
+
+#[tokio::test]
+async fn an_archive_that_is_being_read_is_dropped_later_and_holds_up_no_other() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    run(&db, &["close", "--due"]).well();
+    run(&db, &["board", "change", "arena", "--keep", "week=1"]).well();
+    let pool = db.pool().await;
+    let mut reader = pool.begin().await.unwrap();
+    sqlx::query("SELECT count(*) FROM centile_archive.arena_week_2024_01_01").execute(&mut *reader).await.unwrap();
+    let told = run(&db, &["maintain"]).well();
+    assert!(told.contains("arena week:2024-01-01 could not be dropped yet: somebody else uses it"), "{told}");
+    assert!(told.contains("dropped arena week:2024-01-08\n"), "{told}");
+    reader.rollback().await.unwrap();
+    assert!(run(&db, &["maintain"]).well().contains("dropped arena week:2024-01-01\n"));
+    // What is gone is not to be refreshed.
+    let correct =
+        ["correct", "p1", "-3", "--board", "arena", "--at", "2024-01-03T12:00:00Z", "--reason", "x", "--by", "dora"];
+    assert_eq!(run(&db, &correct).well().lines().count(), 1);
+}
