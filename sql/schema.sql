@@ -98,7 +98,7 @@ BEGIN
         RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
-    -- What holds no lock but the first one's: an exclusive lock first, as for any period that has to be opened.
+    -- Takes the structure lock exclusively, and so comes before the lane's; nobody may have scored in these periods yet.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
     v_lane := centile_store.lock_lane(v_board, p_user);
 
@@ -5272,15 +5272,16 @@ CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, 
     SET maintenance_work_mem TO '128MB'
     AS $$
 DECLARE
-    v_before centile_store.periods;
-    v_after  centile_store.periods;
+    v_before  centile_store.periods;
+    v_after   centile_store.periods;
     v_was     bigint[];
     v_is      bigint[];
     v_marked  timestamptz;
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
-    -- One refresh of a period at a time. The period's row is left alone until the end: corrections wait for it.
+    -- One refresh of a period at a time. The period's row is not locked until the
+    -- end: a correction that changes it would wait, and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     IF v_before.frozen_top IS NULL THEN

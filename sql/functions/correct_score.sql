@@ -24,7 +24,7 @@ BEGIN
         RAISE EXCEPTION 'the time must lie between 2000 and now' USING ERRCODE = 'CB422', DETAIL = 'at';
     END IF;
     PERFORM centile.ensure_ledger_months(p_at, p_at);
-    -- What holds no lock but the first one's: an exclusive lock first, as for any period that has to be opened.
+    -- Takes the structure lock exclusively, and so comes before the lane's; nobody may have scored in these periods yet.
     PERFORM centile.open_periods(v_board.id, ARRAY[p_at]);
     v_lane := centile_store.lock_lane(v_board, p_user);
 

@@ -8,15 +8,16 @@ SET work_mem = '128MB'
 SET maintenance_work_mem = '128MB'
 AS $$
 DECLARE
-    v_before centile_store.periods;
-    v_after  centile_store.periods;
+    v_before  centile_store.periods;
+    v_after   centile_store.periods;
     v_was     bigint[];
     v_is      bigint[];
     v_marked  timestamptz;
     v_players bigint;
     v_last_at timestamptz;
 BEGIN
-    -- One refresh of a period at a time. The period's row is left alone until the end: corrections wait for it.
+    -- One refresh of a period at a time. The period's row is not locked until the
+    -- end: a correction that changes it would wait, and with it the scores of its lane.
     PERFORM FROM centile_store.cut_offs WHERE period_id = p_period_id FOR UPDATE;
     SELECT * INTO STRICT v_before FROM centile_store.periods WHERE id = p_period_id;
     IF v_before.frozen_top IS NULL THEN
