@@ -122,7 +122,7 @@ BEGIN
     VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
     UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
-    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane;
+    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
@@ -784,87 +784,6 @@ $_$;
 
 COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
-CREATE FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer DEFAULT 400) RETURNS integer
-    LANGUAGE plpgsql
-    AS $_$
-DECLARE
-    v_large record;
-    v_next  centile_store.stripes;
-    v_cuts  record;
-    v_made  integer := 0;
-BEGIN
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    -- Let go meanwhile: its rows are being removed.
-    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = p_ranking_id) THEN
-        RETURN 0;
-    END IF;
-    -- From the top of each bucket down, so that the numbers of stripes still to be cut stay what they are.
-    FOR v_large IN
-        SELECT s.*, c.players, ceil(c.players::numeric / p_target)::integer AS pieces
-        FROM (SELECT bucket, place, sum(players)::bigint AS players
-              FROM centile_store.stripe_counts x, unnest(x.counts) WITH ORDINALITY AS u (players, place)
-              WHERE x.ranking_id = p_ranking_id GROUP BY bucket, place
-              HAVING sum(players) > 2 * p_target) c
-        JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = c.bucket AND s.stripe = c.place
-        ORDER BY s.bucket, s.stripe DESC
-    LOOP
-        SELECT * INTO v_next FROM centile_store.stripes s
-        WHERE s.ranking_id = p_ranking_id
-          AND (s.rank_key, s.tie_key, s.user_key) > (v_large.rank_key, v_large.tie_key, v_large.user_key)
-        ORDER BY s.rank_key, s.tie_key, s.user_key LIMIT 1;
-
-        -- The first key of each piece but the lowest, and the players of all pieces.
-        EXECUTE format(
-            'WITH row AS (
-                 SELECT rank_key, tie_key, user_key,
-                        (row_number() OVER (ORDER BY rank_key, tie_key, user_key) - 1) * $8 / $9 AS piece
-                 FROM centile_store.%I
-                 WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-                   AND ($5 IS NULL OR (rank_key, tie_key, user_key) < ($5, $6, $7))
-             ), piece AS (
-                 SELECT piece, count(*)::integer AS players, min(ARRAY[rank_key, tie_key, user_key]) AS low FROM row GROUP BY piece
-             )
-             SELECT array_agg(players ORDER BY piece) AS players, sum(players) AS found,
-                    jsonb_agg(low ORDER BY piece) FILTER (WHERE piece > 0) AS bounds FROM piece',
-            centile_store.bucket_table(v_large.bucket))
-        INTO v_cuts
-        USING p_ranking_id, v_large.rank_key, v_large.tie_key, v_large.user_key,
-              v_next.rank_key, v_next.tie_key, v_next.user_key, v_large.pieces, v_large.players;
-        IF v_cuts.found IS DISTINCT FROM v_large.players THEN
-            RAISE EXCEPTION 'stripe % of bucket % counts % players and holds %', v_large.stripe, v_large.bucket, v_large.players, v_cuts.found
-                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-        END IF;
-
-        INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, v_large.bucket, v_large.stripe, (b.low ->> 0)::bigint, (b.low ->> 1)::bigint, (b.low ->> 2)::bigint
-        FROM jsonb_array_elements(v_cuts.bounds) AS b (low);
-
-        -- Lane 0 takes what the pieces have; what the other lanes held of the stripe stays with its lowest piece.
-        UPDATE centile_store.stripe_counts c
-        SET counts = c.counts[:v_large.stripe - 1]
-            || CASE WHEN c.lane = 0
-                    THEN (c.counts[v_large.stripe] - v_large.players + v_cuts.players[1])::integer || v_cuts.players[2:]
-                    ELSE c.counts[v_large.stripe] || array_fill(0, ARRAY[v_large.pieces - 1]) END
-            || c.counts[v_large.stripe + 1:]
-        WHERE c.ranking_id = p_ranking_id AND c.bucket = v_large.bucket;
-        v_made := v_made + v_large.pieces - 1;
-    END LOOP;
-    IF v_made > 0 THEN
-        -- Numbered anew once for all cuts: once for each would cost the square of their number.
-        UPDATE centile_store.stripes s SET stripe = n.stripe
-        FROM (SELECT rank_key, tie_key, user_key,
-                     row_number() OVER (PARTITION BY bucket ORDER BY rank_key, tie_key, user_key) AS stripe
-              FROM centile_store.stripes WHERE ranking_id = p_ranking_id) n
-        WHERE s.ranking_id = p_ranking_id AND s.stripe <> n.stripe
-          AND (s.rank_key, s.tie_key, s.user_key) = (n.rank_key, n.tie_key, n.user_key);
-        UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
-    END IF;
-    RETURN v_made;
-END
-$_$;
-
-COMMENT ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) IS 'Splits stripes past twice the target and returns how many were added. Example: SELECT centile.split_stripes(ranking_id, 1) FROM centile.periods WHERE board = ''main'' AND kind = ''all_time'';';
-
 CREATE FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL::text, p_id text DEFAULT NULL::text, p_tiebreak smallint DEFAULT NULL::smallint) RETURNS TABLE(outcome text, detail text, repeated boolean, result jsonb)
     LANGUAGE plpgsql
     AS $$
@@ -932,7 +851,7 @@ BEGIN
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         INSERT INTO centile_store.board_lanes (board_id, lane)
-        SELECT v_board.id, lane FROM generate_series(0, v_new.lanes - 1) AS lane ON CONFLICT DO NOTHING;
+        SELECT v_board.id, lane FROM generate_series(v_board.lanes, v_new.lanes - 1) AS lane;
     END IF;
     RETURN v_board.id;
 END
@@ -971,9 +890,7 @@ CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bi
     LANGUAGE sql STABLE
     AS $$
     SELECT s.bucket,
-           (SELECT coalesce(sum(c.players), 0)
-            FROM centile_store.stripe_counts x, unnest(x.counts[s.stripe + 1:]) AS c (players)
-            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint,
+           centile_store.stripes_above(p_ranking_id, s.bucket, s.stripe),
            centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
                                          s.next_rank_key, s.next_tie_key, s.next_user_key),
            s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key
@@ -1287,6 +1204,36 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
 
+CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.lock_structure(v_period.board_id, true);
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.ranking_id IS NULL THEN
+        RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'centile refresh brings an archive up to the ledger.';
+    ELSIF EXISTS (SELECT FROM centile_store.rankings r
+                  WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL
+                    AND centile_store.ranking_is_being_built(r.id)) THEN
+        RAISE EXCEPTION 'the period is being rebuilt already' USING ERRCODE = 'CB409';
+    END IF;
+    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL;
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes)
+    SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
+    RETURNING id INTO ranking_id;
+    PERFORM pg_advisory_lock(1128615510, ranking_id::integer);
+    batches := (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    ledger_end := centile_store.ledger_end();
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+
 CREATE TABLE centile_store.boards (
     id integer NOT NULL,
     slug text NOT NULL COLLATE pg_catalog."C",
@@ -1303,6 +1250,10 @@ CREATE TABLE centile_store.boards (
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     frozen_top_size integer DEFAULT 100 NOT NULL,
     kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
+    stripe_target integer DEFAULT 400 NOT NULL,
+    balance_from bigint DEFAULT 100000 NOT NULL,
+    loading_import_id bigint,
+    CONSTRAINT boards_balance_from_range CHECK ((balance_from >= 0)),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
@@ -1313,12 +1264,19 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT boards_stripe_target_range CHECK (((stripe_target >= 1) AND (stripe_target <= 100000))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
     CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
 );
 
 COMMENT ON TABLE centile_store.boards IS 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes, kept_archives how many archives of a kind are kept where not all.';
+
+COMMENT ON COLUMN centile_store.boards.stripe_target IS 'Players that a stripe should have: past twice as many it is split.';
+
+COMMENT ON COLUMN centile_store.boards.balance_from IS 'Players from which on a ranking is spread evenly over the buckets.';
+
+COMMENT ON COLUMN centile_store.boards.loading_import_id IS 'The import that fills the board as a whole: no score is taken while it runs.';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -2564,13 +2522,38 @@ BEGIN
     RETURN (
         SELECT array_agg(x.players ORDER BY x.place)
         FROM (SELECT c.place, sum(c.players)::bigint AS players
-              FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
-              WHERE b.ranking_id = p_ranking_id
+              FROM centile_store.rankings g
+              CROSS JOIN generate_series(0, g.lanes - 1) AS n
+              CROSS JOIN LATERAL (
+                  SELECT b.counts FROM centile_store.bucket_counts b
+                  WHERE b.ranking_id = p_ranking_id AND b.lane = n ORDER BY b.revision DESC LIMIT 1) b
+              CROSS JOIN unnest(b.counts) WITH ORDINALITY AS c (players, place)
+              WHERE g.id = p_ranking_id
               GROUP BY c.place) x);
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) IS 'Players of each bucket of a ranking, lowest first. Example: SELECT centile_store.bucket_totals(1);';
+
+CREATE FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) RETURNS SETOF smallint
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN QUERY
+    SELECT x.bucket
+    FROM (SELECT n::smallint AS bucket, u.players,
+                 lead(u.players) OVER (PARTITION BY n ORDER BY u.place) AS next, b.stripe_target
+          FROM centile_store.rankings g
+          JOIN centile_store.boards b ON b.id = g.board_id
+          CROSS JOIN generate_series(0, 99) AS n
+          CROSS JOIN unnest(centile_store.stripe_totals(g.id, n::smallint)) WITH ORDINALITY AS u (players, place)
+          WHERE g.id = p_ranking_id) x
+    GROUP BY x.bucket
+    HAVING bool_or(x.players > 2 * x.stripe_target) OR bool_or(2 * (x.players + x.next) < x.stripe_target);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) IS 'Buckets with stripes that have grown too large, or are small enough to be merged. Example: SELECT * FROM centile_store.buckets_to_tidy(1);';
 
 CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -2602,6 +2585,27 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period that has been cut off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
+
+CREATE FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000, OUT players bigint, OUT last_user bigint) RETURNS record
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_users bigint[];
+BEGIN
+    SELECT array_agg(x.user_id), count(*), max(x.user_id) INTO v_users, players, last_user
+    FROM (SELECT DISTINCT t.user_id
+          FROM centile_store.rankings g
+          JOIN centile_store.score_transactions t ON t.board_id = g.board_id
+          WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.user_id > p_after_user
+          ORDER BY t.user_id LIMIT p_limit) x;
+    IF players > 0 THEN
+        PERFORM centile_store.recompute_entries(0::smallint, ARRAY[p_ranking_id], v_users);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -2708,11 +2712,14 @@ DECLARE
 BEGIN
     SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
     RETURN (SELECT coalesce(sum(c.players), 0)
-            FROM centile_store.bucket_counts b, unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
-            WHERE b.ranking_id = p_ranking_id)
-        + (SELECT coalesce(sum(c.players), 0)
-           FROM centile_store.stripe_counts x, unnest(x.counts[v_stripe.stripe + 1:]) AS c (players)
-           WHERE x.ranking_id = p_ranking_id AND x.bucket = v_stripe.bucket)
+            FROM centile_store.rankings g
+            CROSS JOIN generate_series(0, g.lanes - 1) AS n
+            CROSS JOIN LATERAL (
+                SELECT b.counts FROM centile_store.bucket_counts b
+                WHERE b.ranking_id = p_ranking_id AND b.lane = n ORDER BY b.revision DESC LIMIT 1) b
+            CROSS JOIN unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
+            WHERE g.id = p_ranking_id)
+        + centile_store.stripes_above(p_ranking_id, v_stripe.bucket, v_stripe.stripe)
         + centile_store.count_between(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
                                       v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key);
 END
@@ -4169,14 +4176,23 @@ CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id big
 DECLARE
     v_board      centile_store.boards;
     v_ranking_id bigint;
+    v_shape      bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    INSERT INTO centile_store.rankings (board_id, period_id) VALUES (p_board_id, p_period_id) RETURNING id INTO v_ranking_id;
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
+
+    SELECT nullif(CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END, '{}') INTO v_shape
+    FROM centile_store.periods p
+    JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+    WHERE p.id = p_period_id
+    ORDER BY b.starts_at DESC LIMIT 1;
 
     WITH bound AS (
-        SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+        SELECT unnest(v_shape) AS rank_key
+        UNION ALL
+        SELECT DISTINCT centile.rank_key(score, v_board.score_order) FROM unnest(v_board.layout_bounds) AS score
         -- The lowest stripe begins there anyway, and it has no negative.
-        WHERE score > -9223372036854775808
+        WHERE v_shape IS NULL AND score > -9223372036854775808
         UNION ALL
         SELECT -9223372036854775808
     ), ordered AS (
@@ -4375,6 +4391,85 @@ $$;
 
 COMMENT ON FUNCTION centile_store.expired_archives() IS 'Archives beyond what their boards keep. Example: SELECT * FROM centile_store.expired_archives();';
 
+CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem TO '128MB'
+    AS $$
+DECLARE
+    v_players bigint := (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
+    v_size    bigint;
+    v_stripes bigint;
+BEGIN
+    SELECT ceil(v_players / greatest(ceil(v_players::numeric / b.stripe_target), 1)) INTO STRICT v_size
+    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id;
+    v_size := greatest(v_size, 1);
+    v_stripes := greatest((v_players + v_size - 1) / v_size, 1);
+
+    WITH key AS MATERIALIZED (
+        SELECT k.rank_key, k.tie_key, k.user_key, k.place, k.place / v_size AS stripe,
+               ((k.place / v_size * 100 + 50) / v_stripes)::smallint AS bucket
+        FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key,
+                     row_number() OVER (ORDER BY l.rank_key, l.tie_key, -l.user_id) - 1 AS place
+              FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) k
+        ORDER BY k.place
+    ), placed AS (
+        INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+        SELECT k.bucket, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
+    ), stripe AS (
+        SELECT k.*, row_number() OVER (PARTITION BY k.bucket ORDER BY k.stripe) AS number FROM key k WHERE k.place % v_size = 0
+        UNION ALL
+        SELECT 0, 0, 0, 0, 0, 50 / v_stripes, 1 WHERE v_players = 0
+    ), bound AS (
+        INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
+        SELECT p_ranking_id, s.bucket, s.number,
+               -- The lowest begins where keys do.
+               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.rank_key END,
+               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.tie_key END,
+               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.user_key END
+        FROM stripe s
+    ), bucket AS (
+        SELECT s.bucket, array_agg(least(v_size, v_players - s.place)::integer ORDER BY s.number) AS counts FROM stripe s GROUP BY s.bucket
+    ), stripes_counted AS (
+        INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
+        SELECT p_ranking_id, b.bucket, n, CASE WHEN n = 0 THEN b.counts ELSE array_fill(0, ARRAY[cardinality(b.counts)]) END
+        FROM bucket b
+        CROSS JOIN centile_store.rankings g
+        CROSS JOIN generate_series(0, g.lanes - 1) AS n
+        WHERE g.id = p_ranking_id
+    )
+    INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
+    SELECT p_ranking_id, n,
+           ARRAY(SELECT CASE WHEN n = 0 THEN coalesce((SELECT sum(c) FROM unnest(b.counts) AS c), 0) ELSE 0 END::bigint
+                 FROM generate_series(0, 99) AS x LEFT JOIN bucket b ON b.bucket = x ORDER BY x)
+    FROM centile_store.rankings g
+    CROSS JOIN generate_series(0, g.lanes - 1) AS n
+    WHERE g.id = p_ranking_id;
+    RETURN v_players;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
+
+CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem TO '128MB'
+    AS $$
+DECLARE
+    v_entries bigint;
+BEGIN
+    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
+    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
+    FROM centile_store.rankings g
+    CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id, p_batches) e
+    WHERE g.id = p_ranking_id
+    ORDER BY e.user_id;
+    GET DIAGNOSTICS v_entries = ROW_COUNT;
+    RETURN v_entries;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) IS 'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries FROM centile_store.begin_rebuild(1) r;';
+
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -4393,7 +4488,7 @@ BEGIN
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
-    SET state = 'closed', ranking_id = NULL, archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
+    SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
     WHERE id = p_period_id;
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(
@@ -4620,11 +4715,7 @@ BEGIN
         END IF;
     END LOOP;
 
-    SELECT array_agg(x.players ORDER BY x.place) INTO v_stripes
-    FROM (SELECT c.place, sum(c.players)::bigint AS players
-          FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
-          WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
-          GROUP BY c.place) x;
+    v_stripes := centile_store.stripe_totals(p_ranking_id, v_bucket);
     v_stripe := cardinality(v_stripes);
     WHILE v_left > v_stripes[v_stripe] LOOP
         v_left := v_left - v_stripes[v_stripe];
@@ -4696,15 +4787,38 @@ $$;
 
 COMMENT ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking at and below a key, best first. Example: SELECT * FROM centile_store.keys_down(1, 100, 0, 0, 5);';
 
+CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT (SELECT l.batch FROM centile_store.board_lanes l
+                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+        FROM generate_series(0, p_lanes - 1) AS n
+        ORDER BY n);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
+
 CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
-    RETURN (SELECT greatest(p_at, last_at) FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane);
+    RETURN (SELECT greatest(p_at, last_at) FROM centile_store.board_lanes
+            WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1);
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
+
+CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce(max(t.id), 0) FROM centile_store.score_transactions t
+$$;
+
+COMMENT ON FUNCTION centile_store.ledger_end() IS 'The highest id in the ledger. Example: SELECT centile_store.ledger_end() > 0 AS has_rows;';
 
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
@@ -4714,7 +4828,7 @@ CREATE TABLE centile_store.board_lanes (
 )
 WITH (fillfactor='20');
 
-COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks.';
+COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks. Found from the highest batch down.';
 
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
@@ -4727,7 +4841,8 @@ BEGIN
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
     JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
-    WHERE b.id = p_board.id FOR UPDATE OF l;
+    WHERE b.id = p_board.id
+    ORDER BY l.batch DESC LIMIT 1 FOR UPDATE OF l;
     RETURN v_lane;
 END
 $$;
@@ -4759,6 +4874,79 @@ $$;
 
 COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods as waiting for a refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
 
+CREATE FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) RETURNS bigint
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    v_stripe  centile_store.stripes;
+    v_below   centile_store.stripes;
+    v_above   centile_store.stripes;
+    v_from    bigint[];
+    v_to      bigint[];
+    v_players bigint;
+    v_moved   bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    SELECT s.* INTO v_stripe
+    FROM centile_store.periods p
+    JOIN centile_store.stripes s ON s.ranking_id = p.ranking_id
+    WHERE p.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) = (p_rank_key, p_tie_key, p_user_key);
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT * INTO v_below FROM centile_store.stripes s
+    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) < (p_rank_key, p_tie_key, p_user_key)
+    ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1;
+    SELECT * INTO v_above FROM centile_store.stripes s
+    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) > (p_rank_key, p_tie_key, p_user_key)
+    ORDER BY s.rank_key, s.tie_key, s.user_key LIMIT 1;
+    v_from := centile_store.stripe_totals(p_ranking_id, v_stripe.bucket);
+    v_to := coalesce(centile_store.stripe_totals(p_ranking_id, p_to_bucket), '{}');
+    v_players := v_from[v_stripe.stripe];
+    IF p_to_bucket NOT BETWEEN coalesce(v_below.bucket, 0) AND coalesce(v_above.bucket, 99) OR p_to_bucket = v_stripe.bucket
+       OR v_players > (SELECT 3 * b.stripe_target FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
+                       WHERE g.id = p_ranking_id) THEN
+        RETURN NULL;
+    END IF;
+
+    EXECUTE format(
+        'WITH moved AS (
+             DELETE FROM centile_store.%I
+             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
+               AND (rank_key, tie_key, user_key) < ($5, $6, $7)
+             RETURNING rank_key, tie_key, user_key)
+         INSERT INTO centile_store.%I (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT $8, $1, m.rank_key, m.tie_key, m.user_key FROM moved m',
+        centile_store.bucket_table(v_stripe.bucket), centile_store.bucket_table(p_to_bucket))
+    USING p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+          coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
+          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket;
+    GET DIAGNOSTICS v_moved = ROW_COUNT;
+    IF v_moved <> v_players THEN
+        RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', v_stripe.bucket, v_players, v_moved
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+
+    UPDATE centile_store.stripes s SET bucket = p_to_bucket
+    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) = (p_rank_key, p_tie_key, p_user_key);
+    PERFORM centile_store.number_stripes(p_ranking_id, v_stripe.bucket);
+    PERFORM centile_store.number_stripes(p_ranking_id, p_to_bucket);
+    PERFORM centile_store.put_stripe_counts(p_ranking_id, v_stripe.bucket, v_from[:v_stripe.stripe - 1] || v_from[v_stripe.stripe + 1:]);
+    -- Upwards it becomes the lowest stripe of its bucket, downwards the highest.
+    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_to_bucket,
+        CASE WHEN p_to_bucket > v_stripe.bucket THEN v_players || v_to ELSE v_to || v_players END);
+    UPDATE centile_store.bucket_counts c
+    SET counts = centile_store.add_at(c.counts, ARRAY[v_stripe.bucket + 1, p_to_bucket + 1], ARRAY[-v_players, v_players]),
+        revision = c.revision + 1
+    WHERE c.ranking_id = p_ranking_id AND c.lane = 0;
+    UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
+    RETURN v_moved;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
+
 CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
     AS $$
@@ -4771,6 +4959,21 @@ CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer,
 $$;
 
 COMMENT ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) IS 'Notes what came of an attempt to deliver an event: the status that was answered, or why there was none. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
+
+CREATE FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+BEGIN
+    UPDATE centile_store.stripes s SET stripe = n.stripe
+    FROM (SELECT rank_key, tie_key, user_key, row_number() OVER (ORDER BY rank_key, tie_key, user_key) AS stripe
+          FROM centile_store.stripes WHERE ranking_id = p_ranking_id AND bucket = p_bucket) n
+    WHERE s.ranking_id = p_ranking_id AND s.stripe <> n.stripe
+      AND (s.rank_key, s.tie_key, s.user_key) = (n.rank_key, n.tie_key, n.user_key);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) IS 'Numbers the stripes of a bucket anew. Example: SELECT centile_store.number_stripes(1, 50::smallint);';
 
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
@@ -4818,7 +5021,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
+CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS bigint[]
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -4827,6 +5030,7 @@ CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_s
 DECLARE
     v_expected bigint;
     v_removed  bigint;
+    v_crowded  bigint[];
 BEGIN
     DELETE FROM centile_store.leaderboard l
     USING unnest(p_changes) AS c
@@ -4877,35 +5081,55 @@ BEGIN
         HAVING sum(change) <> 0
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes)
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
               FROM net GROUP BY ranking_id, bucket) n
-        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane
+        CROSS JOIN LATERAL (
+            SELECT x.revision FROM centile_store.stripe_counts x
+            WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
+        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = x.revision
     ), buckets_counted AS (
         UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes)
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
-        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane
+        CROSS JOIN LATERAL (
+            SELECT x.revision FROM centile_store.bucket_counts x
+            WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
+        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = x.revision
+    ), fullest AS (
+        -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
+        SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
+        ORDER BY ranking_id, change DESC
     )
-    SELECT (SELECT count(*) FROM leaving), (SELECT count(*) FROM removed) INTO v_expected, v_removed;
+    SELECT (SELECT count(*) FROM leaving), (SELECT count(*) FROM removed),
+           (SELECT array_agg(f.ranking_id) FROM fullest f
+            JOIN centile_store.rankings g ON g.id = f.ranking_id
+            JOIN centile_store.boards b ON b.id = g.board_id
+            WHERE f.change + (
+                SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
+                CROSS JOIN LATERAL (
+                    SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
+                    WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
+            ) > 2 * b.stripe_target)
+    INTO v_expected, v_removed, v_crowded;
 
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
+    RETURN v_crowded;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
+COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go; gives the rankings with a stripe to be split. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
 
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
-    RETURN (SELECT coalesce(sum(c.players), 0)::bigint FROM centile_store.bucket_counts b, unnest(b.counts) AS c (players)
-            WHERE b.ranking_id = p_ranking_id);
+    RETURN (SELECT coalesce(sum(c.players), 0)::bigint FROM unnest(centile_store.bucket_totals(p_ranking_id)) AS c (players));
 END
 $$;
 
@@ -4932,6 +5156,26 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) IS 'A player''s position, rank and number of worse players in a ranking. Example: SELECT * FROM centile_store.player_row(1, 1);';
 
+CREATE FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+BEGIN
+    UPDATE centile_store.stripe_counts s
+    SET counts = CASE WHEN s.lane = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END,
+        revision = s.revision + 1
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket;
+    IF NOT FOUND THEN
+        INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
+        SELECT p_ranking_id, p_bucket, n, CASE WHEN n = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END
+        FROM centile_store.rankings g CROSS JOIN generate_series(0, g.lanes - 1) AS n
+        WHERE g.id = p_ranking_id;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) IS 'Sets the counts of the stripes of a bucket. Example: SELECT centile_store.put_stripe_counts(1, 50::smallint, centile_store.stripe_totals(1, 50::smallint));';
+
 CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
@@ -4945,12 +5189,13 @@ CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint,
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
-    FROM centile_store.rankings g
-    -- An earlier answer may name a ranking that has been let go since.
-    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id
+    -- An answer may name a ranking that another has taken the place of since, or one that was let go with its period.
+    FROM centile_store.rankings r
+    JOIN centile_store.periods p ON p.id = r.period_id
+    JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    WHERE g.id = p_ranking_id
+    WHERE r.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 20, 0);';
@@ -4961,11 +5206,38 @@ CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean,
 
 COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, 100, 0, 0);';
 
+CREATE FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) RETURNS boolean
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l
+                   WHERE l.locktype = 'advisory' AND l.classid = 1128615510 AND l.objid = p_ranking_id AND l.objsubid = 2
+                     AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database()))
+$$;
+
+COMMENT ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) IS 'Whether the process that builds a ranking is alive. Example: SELECT centile_store.ranking_is_being_built(1);';
+
+CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT coalesce(array_agg(DISTINCT x.rank_key ORDER BY x.rank_key), '{}')
+    FROM (SELECT s.rank_key, s.part, lag(s.part) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS part_below
+          FROM (SELECT s.rank_key, s.tie_key, s.user_key,
+                       -- Of the hundred parts the one in which the stripe begins.
+                       div(100 * (sum(u.players) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) - u.players),
+                           greatest(sum(u.players) OVER (), 1)) AS part
+                FROM generate_series(0, 99) AS n
+                CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)
+                JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = n AND s.stripe = u.place) s) x
+    WHERE x.part > x.part_below AND x.rank_key > -9223372036854775808
+$$;
+
+COMMENT ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) IS 'Rank keys that cut the players of a ranking into equal parts. Example: SELECT centile_store.ranking_shape(1);';
+
 CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, layout integer, batches bigint[], players bigint, revision bigint)
     LANGUAGE sql STABLE
     AS $$
     SELECT centile.epoch(), g.layout,
-           ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = g.board_id ORDER BY l.lane),
+           centile_store.lane_batches(g.board_id, g.lanes),
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p
@@ -4976,34 +5248,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
-CREATE FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer DEFAULT 400) RETURNS SETOF bigint
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT DISTINCT x.ranking_id
-    FROM (SELECT c.ranking_id
-          FROM centile_store.periods p
-          JOIN centile_store.stripe_counts c ON c.ranking_id = p.ranking_id
-          CROSS JOIN unnest(c.counts) WITH ORDINALITY AS u (players, place)
-          WHERE p.board_id = p_board_id
-          GROUP BY c.ranking_id, c.bucket, u.place
-          HAVING sum(u.players) > 2 * p_target) x
-$$;
-
-COMMENT ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) IS 'Rankings with stripes that have grown too large. Example: SELECT centile_store.rankings_to_split(1);';
-
 CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
     AS $$
 BEGIN
     PERFORM centile_store.place_entries(p_lane, ARRAY(
-        SELECT (NULL, NULL, r.id, u.id, l.rank_key, l.tie_key,
-                e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros, true)::centile_store.entry_change
+        SELECT (NULL, NULL, r.id, x.user_id, x.was_rank_key, x.was_tie_key,
+                x.score, x.rank_key, x.tie_key, x.reached_at, x.only_zeros, true)::centile_store.entry_change
         FROM centile_store.rankings r
-        CROSS JOIN unnest(p_user_ids) AS u (id)
-        LEFT JOIN centile_store.leaderboard l ON l.ranking_id = r.id AND l.user_id = u.id
-        LEFT JOIN LATERAL centile.entries_from_ledger(r.period_id, NULL, ARRAY[u.id]) e ON true
-        WHERE r.id = ANY (p_ranking_ids) AND (l.user_id IS NOT NULL OR e.user_id IS NOT NULL)));
+        CROSS JOIN LATERAL (
+            SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
+                   e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
+            FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
+            FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
+                ON l.user_id = e.user_id) x
+        WHERE r.id = ANY (p_ranking_ids)));
 END
 $$;
 
@@ -5043,7 +5303,7 @@ BEGIN
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
     UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
-    WHERE l.board_id = p_board.id AND l.lane = p_lane.lane;
+    WHERE l.board_id = p_board.id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
 
     INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
     SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'
@@ -5068,7 +5328,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint)
+CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint, crowded bigint[])
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -5088,6 +5348,7 @@ DECLARE
     v_ids      bigint[] := '{}';
     v_results  jsonb[];
     v_fold     record;
+    v_crowded  bigint[];
 BEGIN
     -- 1. The structure lock; exclusive from the start when a period has to be opened.
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
@@ -5124,7 +5385,7 @@ BEGIN
 
     -- 3. The lane's row. From here on this lane is ours alone.
     SELECT * INTO v_lane FROM centile_store.board_lanes
-    WHERE board_id = p_board_id AND lane = p_lane FOR UPDATE;
+    WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1 FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
     END IF;
@@ -5206,7 +5467,7 @@ BEGIN
             RETURNING id)
         SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
 
-        PERFORM centile_store.place_entries(p_lane, ARRAY(
+        v_crowded := centile_store.place_entries(p_lane, ARRAY(
             SELECT c::centile_store.entry_change FROM unnest(v_changes) AS c WHERE c.is_last));
         IF p_times IS NOT NULL THEN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
@@ -5215,7 +5476,7 @@ BEGIN
         UPDATE centile_store.board_lanes AS l
         SET batch = l.batch + 1,
             last_at = greatest(l.last_at, (SELECT max(e.at) FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL))
-        WHERE l.board_id = p_board_id AND l.lane = p_lane;
+        WHERE l.board_id = p_board_id AND l.lane = p_lane AND l.batch = v_lane.batch;
     END IF;
 
     -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
@@ -5253,7 +5514,8 @@ BEGIN
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
            e.is_repeated,
            coalesce(e.result, t.result),
-           v_lane.batch + (cardinality(v_ids) > 0)::integer
+           v_lane.batch + (cardinality(v_ids) > 0)::integer,
+           v_crowded
     FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
                  first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
           FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
@@ -5372,6 +5634,23 @@ $$;
 
 COMMENT ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{1}'', ''{9223372036854775807}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
+CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_released bigint;
+BEGIN
+    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    WHERE r.released_at IS NULL
+      AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+      AND NOT centile_store.ranking_is_being_built(r.id);
+    GET DIAGNOSTICS v_released = ROW_COUNT;
+    RETURN v_released;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Lets rankings go whose building was cut short. Example: SELECT centile_store.release_abandoned();';
+
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
     AS $_$
@@ -5383,7 +5662,7 @@ DECLARE
     v_more       bigint;
     v_bucket     smallint;
 BEGIN
-    SELECT r.id, r.removed_up_to INTO v_ranking_id, v_after FROM centile_store.rankings r
+    SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
@@ -5398,9 +5677,8 @@ BEGIN
         RETURNING l.user_id)
     SELECT count(*), max(user_id) INTO v_removed, v_up_to FROM gone;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
-    WHILE v_removed < p_limit LOOP
-        SELECT min(s.bucket) INTO v_bucket FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
-        EXIT WHEN v_bucket IS NULL;
+    -- All hundred, whatever the layout says: a ranking may have been replaced because it was damaged.
+    WHILE v_removed < p_limit AND v_bucket < 100 LOOP
         EXECUTE format(
             'DELETE FROM centile_store.%1$I b
              WHERE b.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.%1$I x WHERE x.ranking_id = $1 LIMIT $2))',
@@ -5408,11 +5686,13 @@ BEGIN
         USING v_ranking_id, p_limit - v_removed;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         IF v_removed + v_more < p_limit THEN
-            DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id AND s.bucket = v_bucket;
+            v_bucket := v_bucket + 1;
         END IF;
         v_removed := v_removed + v_more;
     END LOOP;
+    UPDATE centile_store.rankings r SET removed_bucket = v_bucket WHERE r.id = v_ranking_id AND r.removed_bucket <> v_bucket;
     IF v_removed < p_limit THEN
+        DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
         DELETE FROM centile_store.stripes s WHERE s.ranking_id = v_ranking_id;
         DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
         DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
@@ -5491,6 +5771,77 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 4, 10);';
 
+CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    RETURN centile_store.ledger_end();
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which a board''s rows are all there. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
+
+CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_loads   bigint[] := centile_store.bucket_totals(p_ranking_id);
+    v_sums    bigint[] := '{}';
+    v_total   bigint;
+    v_share   double precision;
+    v_largest bigint;
+    v_full    integer;
+    v_low     integer;
+    v_least   bigint;
+    v_width   integer;
+    v_sum     bigint;
+BEGIN
+    SELECT sum(u.players), array_agg(u.running ORDER BY u.place) INTO v_total, v_sums
+    FROM (SELECT u.players, u.place, sum(u.players) OVER (ORDER BY u.place)::bigint AS running
+          FROM unnest(v_loads) WITH ORDINALITY AS u (players, place)) u;
+    v_share := v_total / 100.0;
+    SELECT u.place INTO v_full FROM unnest(v_loads) WITH ORDINALITY AS u (players, place) ORDER BY u.players DESC, u.place LIMIT 1;
+    IF coalesce(v_loads[v_full] <= 1.8 * v_share, true)
+       OR NOT EXISTS (SELECT FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
+                      WHERE g.id = p_ranking_id AND v_total >= b.balance_from) THEN
+        RETURN;
+    END IF;
+    SELECT max(u.players) INTO v_largest
+    FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
+
+    FOR w IN 2..100 LOOP
+        v_width := w;
+        v_least := NULL;
+        FOR i IN greatest(1, v_full - w + 1)..least(v_full, 101 - w) LOOP
+            v_sum := v_sums[i + w - 1] - coalesce(v_sums[i - 1], 0);
+            IF v_least IS NULL OR v_sum < v_least THEN
+                v_least := v_sum;
+                v_low := i;
+            END IF;
+        END LOOP;
+        -- A bucket may get half a stripe more than its part at either end.
+        EXIT WHEN v_least <= w * v_share * least(1.8 - 0.8 * ln(w) / ln(100), 1.8 - v_largest / v_share);
+    END LOOP;
+
+    RETURN QUERY
+    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players
+    FROM (SELECT s.rank_key, s.tie_key, s.user_key, s.bucket, u.players,
+                 (v_low - 1 + least(v_width - 1, div(v_width * (sum(u.players) OVER below - u.players / 2.0), greatest(v_least, 1))))::smallint AS goal
+          FROM generate_series(v_low - 1, v_low + v_width - 2) AS n
+          CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)
+          JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = n AND s.stripe = u.place
+          WINDOW below AS (ORDER BY s.rank_key, s.tie_key, s.user_key)) m
+    WHERE m.goal <> m.bucket
+    -- Upwards from the top, downwards from the bottom: so that buckets follow the keys at every step.
+    ORDER BY m.goal > m.bucket DESC,
+             CASE WHEN m.goal > m.bucket THEN -row_number() OVER (ORDER BY m.rank_key, m.tie_key, m.user_key) ELSE row_number() OVER (ORDER BY m.rank_key, m.tie_key, m.user_key) END;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) IS 'Stripes to be moved next so that the buckets stay even. Example: SELECT from_bucket, to_bucket, players FROM centile_store.stripe_moves(1);';
+
 CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, low_rank_key bigint, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -5507,6 +5858,170 @@ CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, 
 $$;
 
 COMMENT ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Bucket and stripe of a key, and where the next stripe begins. Example: SELECT bucket, stripe FROM centile_store.stripe_of(1, 100, 0, 0);';
+
+CREATE FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (
+        SELECT array_agg(x.players ORDER BY x.place)
+        FROM (SELECT c.place, sum(c.players)::bigint AS players
+              FROM centile_store.rankings g
+              CROSS JOIN generate_series(0, g.lanes - 1) AS n
+              CROSS JOIN LATERAL (
+                  SELECT s.counts FROM centile_store.stripe_counts s
+                  WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
+              CROSS JOIN unnest(s.counts) WITH ORDINALITY AS c (players, place)
+              WHERE g.id = p_ranking_id
+              GROUP BY c.place) x);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) IS 'Players of each stripe of a bucket, lowest first. Example: SELECT centile_store.stripe_totals(1, 50::smallint);';
+
+CREATE FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN (
+        SELECT coalesce(sum(c.players), 0)
+        FROM centile_store.rankings g
+        CROSS JOIN generate_series(0, g.lanes - 1) AS n
+        CROSS JOIN LATERAL (
+            SELECT s.counts FROM centile_store.stripe_counts s
+            WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
+        CROSS JOIN unnest(s.counts[p_stripe + 1:]) AS c (players)
+        WHERE g.id = p_ranking_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) IS 'Players of a bucket above one of its stripes. Example: SELECT centile_store.stripes_above(1, 50::smallint, 1);';
+
+CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500) RETURNS boolean
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+    v_end    bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
+    WHERE g.id = p_ranking_id AND g.released_at IS NULL;
+    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
+        RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
+    END IF;
+    v_end := centile_store.ledger_end();
+    IF (SELECT count(*) FROM (SELECT FROM centile_store.score_transactions t
+                              WHERE t.board_id = v_period.board_id AND t.id > p_after AND t.id <= v_end LIMIT p_limit + 1) x) > p_limit THEN
+        RETURN false;
+    END IF;
+    PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
+    UPDATE centile_store.rankings g SET layout = o.layout + 1
+    FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
+    UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
+    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
+
+CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) RETURNS integer
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $_$
+DECLARE
+    v_target  integer;
+    v_left    integer := 5000;
+    v_players bigint[];
+    v_stripe  record;
+    v_size    integer;
+    v_cuts    integer;
+    v_cut     record;
+    v_new     bigint[] := '{}';
+    v_last    integer := 0;
+    v_changes integer := 0;
+BEGIN
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    SELECT b.stripe_target INTO v_target
+    FROM centile_store.rankings g
+    JOIN centile_store.periods p ON p.ranking_id = g.id
+    JOIN centile_store.boards b ON b.id = g.board_id
+    WHERE g.id = p_ranking_id;
+    -- Let go meanwhile: its rows are being removed.
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    v_left := greatest(v_left, v_target);
+    v_players := centile_store.stripe_totals(p_ranking_id, p_bucket);
+    FOR v_stripe IN
+        SELECT s.rank_key, s.tie_key, s.user_key, v_players[s.stripe] AS players,
+               lead(ARRAY[s.rank_key, s.tie_key, s.user_key], 1, ARRAY[n.rank_key, n.tie_key, n.user_key])
+                   OVER (ORDER BY s.stripe) AS next
+        FROM centile_store.stripes s
+        -- Where the bucket ends.
+        LEFT JOIN LATERAL (
+            SELECT n.rank_key, n.tie_key, n.user_key FROM centile_store.stripes n
+            WHERE n.ranking_id = p_ranking_id AND n.bucket > p_bucket ORDER BY n.bucket, n.stripe LIMIT 1) n ON true
+        WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket
+        ORDER BY s.stripe
+    LOOP
+        IF v_last > 0 AND 2 * (v_new[v_last] + v_stripe.players) < v_target THEN
+            DELETE FROM centile_store.stripes s
+            WHERE s.ranking_id = p_ranking_id
+              AND (s.rank_key, s.tie_key, s.user_key) = (v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key);
+            v_new[v_last] := v_new[v_last] + v_stripe.players;
+            v_changes := v_changes + 1;
+            CONTINUE;
+        END IF;
+        v_cuts := 0;
+        IF v_stripe.players > 2 * v_target THEN
+            -- From the upper end down, as far as may be read; the rest keeps the lower bound.
+            v_size := ceil(v_stripe.players / ceil(v_stripe.players::numeric / v_target));
+            v_cuts := least((v_stripe.players - 1) / v_size, v_left / v_size);
+        END IF;
+        v_new := v_new || (v_stripe.players - v_cuts * coalesce(v_size, 0));
+        v_last := v_last + 1;
+        CONTINUE WHEN v_cuts = 0;
+
+        EXECUTE format(
+            'SELECT count(*) AS found,
+                    array_agg(r.rank_key) FILTER (WHERE r.place %% $8 = 0) AS rank_keys,
+                    array_agg(r.tie_key) FILTER (WHERE r.place %% $8 = 0) AS tie_keys,
+                    array_agg(r.user_key) FILTER (WHERE r.place %% $8 = 0) AS user_keys
+             FROM (SELECT k.*, row_number() OVER () AS place
+                   FROM (SELECT rank_key, tie_key, user_key FROM centile_store.%I
+                         WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
+                           AND (rank_key, tie_key, user_key) < ($5, $6, $7)
+                         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9) k) r',
+            centile_store.bucket_table(p_bucket))
+        INTO v_cut
+        USING p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
+              coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
+              coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts * v_size;
+        IF v_cut.found <> v_cuts * v_size THEN
+            RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', p_bucket, v_stripe.players, v_cut.found
+                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+        END IF;
+        INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
+        SELECT p_ranking_id, p_bucket, 1, b.rank_key, b.tie_key, b.user_key
+        FROM unnest(v_cut.rank_keys, v_cut.tie_keys, v_cut.user_keys) AS b (rank_key, tie_key, user_key);
+        v_new := v_new || array_fill(v_size::bigint, ARRAY[v_cuts]);
+        v_last := v_last + v_cuts;
+        v_left := v_left - v_cuts * v_size;
+        v_changes := v_changes + v_cuts;
+    END LOOP;
+    IF v_changes > 0 THEN
+        PERFORM centile_store.number_stripes(p_ranking_id, p_bucket);
+        PERFORM centile_store.put_stripe_counts(p_ranking_id, p_bucket, v_new);
+        UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
+    END IF;
+    RETURN v_changes;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) IS 'Splits and merges stripes of a bucket by their size and returns how many changes that took. Example: SELECT centile_store.tidy_stripes(1, 50::smallint);';
 
 CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
@@ -5591,6 +6106,7 @@ CREATE TABLE centile_store.periods (
     closed_at timestamp with time zone,
     corrected_at timestamp with time zone,
     archive_dropped_at timestamp with time zone,
+    shape bigint[],
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
     CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
@@ -5609,6 +6125,8 @@ COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time amon
 COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
 
 COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off; a refresh after it takes it in.';
+
+COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys that cut the players of a closed period into up to 100 equal parts: where the next one of its kind is cut first.';
 
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
@@ -5719,11 +6237,12 @@ CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
     lane smallint NOT NULL,
     counts bigint[] NOT NULL,
+    revision bigint DEFAULT 1 NOT NULL,
     CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
 )
 WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
 
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything.';
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything. One row each, found from the highest revision down.';
 
 CREATE TABLE centile_store.stripes (
     ranking_id bigint NOT NULL,
@@ -6016,11 +6535,15 @@ CREATE TABLE centile_store.rankings (
     layout integer DEFAULT 1 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     released_at timestamp with time zone,
-    removed_up_to bigint DEFAULT 0 NOT NULL
+    removed_up_to bigint DEFAULT 0 NOT NULL,
+    lanes smallint NOT NULL,
+    removed_bucket smallint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='50');
 
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps: entries up to a user id first.';
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or what is being built to take their place; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps: entries up to a user id first.';
+
+COMMENT ON COLUMN centile_store.rankings.lanes IS 'Lanes of the board, which cannot change once it has a ranking.';
 
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
@@ -6133,11 +6656,12 @@ CREATE TABLE centile_store.stripe_counts (
     ranking_id bigint NOT NULL,
     bucket smallint NOT NULL,
     lane smallint NOT NULL,
-    counts integer[] NOT NULL
+    counts integer[] NOT NULL,
+    revision bigint DEFAULT 1 NOT NULL
 )
 WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', toast_tuple_target='8160');
 
-COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything.';
+COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything. One row each, found from the highest revision down.';
 
 CREATE VIEW centile.ranking_counts AS
  SELECT x.board,
@@ -6245,6 +6769,7 @@ CREATE VIEW centile.upkeep AS
                     p_1.closed_at,
                     p_1.corrected_at,
                     p_1.archive_dropped_at,
+                    p_1.shape,
                     ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval)))) AS is_due
                    FROM (centile_store.periods p_1
                      LEFT JOIN centile_store.rankings g ON ((g.id = p_1.ranking_id)))) p) d
@@ -6436,7 +6961,7 @@ ALTER TABLE ONLY centile_store.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
 ALTER TABLE ONLY centile_store.board_lanes
-    ADD CONSTRAINT board_lanes_pkey PRIMARY KEY (board_id, lane);
+    ADD CONSTRAINT board_lanes_pkey PRIMARY KEY (board_id, lane, batch);
 
 ALTER TABLE ONLY centile_store.board_players
     ADD CONSTRAINT board_players_pkey PRIMARY KEY (board_id, user_id);
@@ -6448,7 +6973,7 @@ ALTER TABLE ONLY centile_store.boards
     ADD CONSTRAINT boards_slug_key UNIQUE (slug);
 
 ALTER TABLE ONLY centile_store.bucket_counts
-    ADD CONSTRAINT bucket_counts_pkey PRIMARY KEY (ranking_id, lane);
+    ADD CONSTRAINT bucket_counts_pkey PRIMARY KEY (ranking_id, lane, revision);
 
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
@@ -6490,7 +7015,7 @@ ALTER TABLE ONLY centile_store.score_transactions
     ADD CONSTRAINT score_transactions_pkey PRIMARY KEY (id, occurred_at);
 
 ALTER TABLE ONLY centile_store.stripe_counts
-    ADD CONSTRAINT stripe_counts_pkey PRIMARY KEY (ranking_id, bucket, lane);
+    ADD CONSTRAINT stripe_counts_pkey PRIMARY KEY (ranking_id, bucket, lane, revision);
 
 ALTER TABLE ONLY centile_store.stripes
     ADD CONSTRAINT stripes_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
@@ -6533,6 +7058,9 @@ ALTER TABLE ONLY centile_store.board_lanes
 
 ALTER TABLE ONLY centile_store.board_players
     ADD CONSTRAINT board_players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
+ALTER TABLE ONLY centile_store.boards
+    ADD CONSTRAINT boards_loading_import_fkey FOREIGN KEY (loading_import_id) REFERENCES centile_store.imports(id);
 
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
@@ -6676,9 +7204,6 @@ GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text
 REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.split_stripes(p_ranking_id bigint, p_target integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) TO centile_service;
 
@@ -6744,6 +7269,9 @@ GRANT ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode t
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
@@ -6761,8 +7289,14 @@ GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_s
 REVOKE ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
@@ -6806,6 +7340,12 @@ GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches 
 REVOKE ALL ON FUNCTION centile_store.expired_archives() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
 
@@ -6838,8 +7378,14 @@ GRANT ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_ke
 REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
@@ -6852,8 +7398,14 @@ GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusi
 REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
@@ -6873,17 +7425,23 @@ GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile
 REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rankings_to_split(p_board_id integer, p_target integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
@@ -6903,6 +7461,9 @@ GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor 
 REVOKE ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
 
@@ -6918,8 +7479,26 @@ GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id b
 REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;

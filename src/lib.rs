@@ -22,6 +22,7 @@ mod acknowledged;
 mod counts;
 mod cursor;
 mod frozen;
+pub mod layout;
 pub mod service;
 pub mod telemetry;
 pub mod upkeep;

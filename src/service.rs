@@ -6,7 +6,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Result, acknowledged::Acknowledged, board::BoardCache, cache::Cache, counts::CountsCache, key::KeyCache,
-    period::PeriodCache, store::Store, top::TopCache, upkeep, writer::Writers,
+    layout::Keeper, period::PeriodCache, store::Store, top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -40,6 +40,7 @@ pub struct Service {
     pub(crate) counts: CountsCache,
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
+    pub(crate) keeper: Arc<Keeper>,
     pub(crate) writers: Writers,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -56,8 +57,10 @@ impl Service {
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
         let acknowledged = Arc::new(Acknowledged::default());
+        let keeper = Arc::new(Keeper::default());
         let service = Arc::new(Self {
-            writers: Writers::new(store.clone(), Arc::clone(&acknowledged)),
+            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper)),
+            keeper,
             store,
             cache,
             boards: BoardCache::default(),
@@ -69,6 +72,9 @@ impl Service {
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         });
+        let (keeper, store) = (Arc::clone(&service.keeper), service.store.clone());
+        let keeping = async move { keeper.run(&store).await };
+        service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(keeping));
         if let Some(every) = settings.maintenance_every {
             upkeep::start(&service, every, &service.tasks, &service.stopping);
         }

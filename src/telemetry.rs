@@ -51,7 +51,16 @@ pub(crate) fn count_closed(closed: &ClosedPeriod) {
     counter!("centile_archive_differences_total").increment(closed.differences);
 }
 
+/// Counts rows that went to another bucket with their stripe.
+pub(crate) fn count_moved_rows(rows: u64) {
+    counter!("centile_layout_rows_moved_total").increment(rows);
+}
+
 fn describe() {
+    describe_counter!(
+        "centile_layout_rows_moved_total",
+        "Rows that this process has moved between buckets to keep them even."
+    );
     describe_counter!("centile_periods_closed_total", "Periods that this process has closed.");
     describe_counter!(
         "centile_archive_differences_total",

@@ -8,7 +8,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Result,
     closing::{self, Outcome},
-    outbox,
+    layout, outbox,
     service::Service,
 };
 
@@ -35,6 +35,9 @@ pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskT
     });
     repeat(close_every, |service| {
         Box::pin(async move { log("events could not be delivered", outbox::deliver_due(&service)).await })
+    });
+    repeat(close_every, |service| {
+        Box::pin(async move { log("layouts could not be looked after", layout::keep_all(&service)).await })
     });
     repeat(close_every, |service| {
         Box::pin(async move {

@@ -17,6 +17,7 @@ use crate::{
     Error, Result,
     acknowledged::Acknowledged,
     board::Board,
+    layout::Keeper,
     score::Event,
     store::{
         Store,
@@ -28,8 +29,6 @@ use crate::{
 const BATCH_EVENTS: usize = 500;
 /// Events that may wait for one lane; beyond it callers are told to come back.
 const QUEUE_EVENTS: usize = 10_000;
-/// Events of a lane between two looks at whether a stripe has grown too large.
-const EVENTS_BETWEEN_SPLITS: usize = 1_000;
 
 /// The writers of this instance.
 #[derive(Debug)]
@@ -45,6 +44,7 @@ pub(crate) struct Writers {
 struct Shared {
     store: Store,
     acknowledged: Arc<Acknowledged>,
+    keeper: Arc<Keeper>,
     /// Users who are known to exist, so that only newcomers cost a statement of their own.
     known_users: moka::sync::Cache<String, ()>,
 }
@@ -66,11 +66,11 @@ struct Job {
 
 impl Writers {
     /// No writer runs until the first event of its lane; all run on the current runtime.
-    pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>) -> Self {
+    pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>, keeper: Arc<Keeper>) -> Self {
         let known_users = moka::sync::Cache::builder().max_capacity(200_000).build();
         Self {
             lanes: Mutex::default(),
-            shared: Shared { store, acknowledged, known_users },
+            shared: Shared { store, acknowledged, keeper, known_users },
             runtime: Handle::current(),
             tasks: TaskTracker::new(),
         }
@@ -117,8 +117,6 @@ impl Writers {
 
 /// One lane's writer: until the queue is closed and empty.
 async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::UnboundedReceiver<Job>) {
-    // Looks at the stripes after the first batch: nobody knows how they were left.
-    let mut since_split = EVENTS_BETWEEN_SPLITS;
     while let Some(first) = queue.recv().await {
         let mut jobs = vec![first];
         let mut events = jobs[0].events.len();
@@ -128,13 +126,6 @@ async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::U
             jobs.push(job);
         }
         write_jobs(&shared, board_id, lane, jobs).await;
-        since_split += events;
-        if since_split >= EVENTS_BETWEEN_SPLITS {
-            since_split = 0;
-            if let Err(error) = shared.store.split_stripes(board_id).await {
-                tracing::warn!(board_id, %error, "stripes could not be split; ranks stay exact, and get slower");
-            }
-        }
     }
 }
 
@@ -196,6 +187,9 @@ async fn write_batch<'a>(
         }
     }
     if let Some(last) = recorded.last() {
+        if let Some(crowded) = &last.crowded {
+            shared.keeper.note_crowded(crowded);
+        }
         shared.acknowledged.raise(board_id, usize::try_from(lane).unwrap_or_default(), last.batch);
     }
     Ok(recorded)

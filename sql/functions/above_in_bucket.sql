@@ -6,9 +6,7 @@ RETURNS TABLE (bucket smallint, higher_stripes bigint, in_stripe bigint[], has_a
 LANGUAGE sql STABLE
 AS $$
     SELECT s.bucket,
-           (SELECT coalesce(sum(c.players), 0)
-            FROM centile_store.stripe_counts x, unnest(x.counts[s.stripe + 1:]) AS c (players)
-            WHERE x.ranking_id = p_ranking_id AND x.bucket = s.bucket)::bigint,
+           centile_store.stripes_above(p_ranking_id, s.bucket, s.stripe),
            centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
                                          s.next_rank_key, s.next_tie_key, s.next_user_key),
            s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key

@@ -7,8 +7,13 @@ BEGIN
     RETURN (
         SELECT array_agg(x.players ORDER BY x.place)
         FROM (SELECT c.place, sum(c.players)::bigint AS players
-              FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
-              WHERE b.ranking_id = p_ranking_id
+              FROM centile_store.rankings g
+              CROSS JOIN generate_series(0, g.lanes - 1) AS n
+              CROSS JOIN LATERAL (
+                  SELECT b.counts FROM centile_store.bucket_counts b
+                  WHERE b.ranking_id = p_ranking_id AND b.lane = n ORDER BY b.revision DESC LIMIT 1) b
+              CROSS JOIN unnest(b.counts) WITH ORDINALITY AS c (players, place)
+              WHERE g.id = p_ranking_id
               GROUP BY c.place) x);
 END
 $$;

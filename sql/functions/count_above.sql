@@ -9,11 +9,14 @@ DECLARE
 BEGIN
     SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
     RETURN (SELECT coalesce(sum(c.players), 0)
-            FROM centile_store.bucket_counts b, unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
-            WHERE b.ranking_id = p_ranking_id)
-        + (SELECT coalesce(sum(c.players), 0)
-           FROM centile_store.stripe_counts x, unnest(x.counts[v_stripe.stripe + 1:]) AS c (players)
-           WHERE x.ranking_id = p_ranking_id AND x.bucket = v_stripe.bucket)
+            FROM centile_store.rankings g
+            CROSS JOIN generate_series(0, g.lanes - 1) AS n
+            CROSS JOIN LATERAL (
+                SELECT b.counts FROM centile_store.bucket_counts b
+                WHERE b.ranking_id = p_ranking_id AND b.lane = n ORDER BY b.revision DESC LIMIT 1) b
+            CROSS JOIN unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
+            WHERE g.id = p_ranking_id)
+        + centile_store.stripes_above(p_ranking_id, v_stripe.bucket, v_stripe.stripe)
         + centile_store.count_between(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
                                       v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key);
 END

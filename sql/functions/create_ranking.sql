@@ -1,19 +1,29 @@
--- An empty ranking for a period: its first stripes, cut at the board's layout bounds and spread over the 100 buckets, and
--- counts of zero for every lane.
+-- An empty ranking for a period: its first stripes, spread over the 100 buckets, and counts of zero for every lane. They are cut
+-- where the players of the period before were (the last one of the kind, closed or not), in as many parts as there are buckets,
+-- since nobody has scored yet; else at the board's layout bounds; else there is one.
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board      centile_store.boards;
     v_ranking_id bigint;
+    v_shape      bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    INSERT INTO centile_store.rankings (board_id, period_id) VALUES (p_board_id, p_period_id) RETURNING id INTO v_ranking_id;
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
+
+    SELECT nullif(CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END, '{}') INTO v_shape
+    FROM centile_store.periods p
+    JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+    WHERE p.id = p_period_id
+    ORDER BY b.starts_at DESC LIMIT 1;
 
     WITH bound AS (
-        SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+        SELECT unnest(v_shape) AS rank_key
+        UNION ALL
+        SELECT DISTINCT centile.rank_key(score, v_board.score_order) FROM unnest(v_board.layout_bounds) AS score
         -- The lowest stripe begins there anyway, and it has no negative.
-        WHERE score > -9223372036854775808
+        WHERE v_shape IS NULL AND score > -9223372036854775808
         UNION ALL
         SELECT -9223372036854775808
     ), ordered AS (

@@ -18,7 +18,7 @@ BEGIN
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
-    SET state = 'closed', ranking_id = NULL, archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
+    SET state = 'closed', ranking_id = NULL, shape = centile_store.ranking_shape(v_period.ranking_id), archive_revision = 1, frozen_top = v_top, closed_at = clock_timestamp()
     WHERE id = p_period_id;
     INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
     SELECT b.id, p_period_id, 'period_closed', jsonb_build_object(

@@ -24,11 +24,7 @@ BEGIN
         END IF;
     END LOOP;
 
-    SELECT array_agg(x.players ORDER BY x.place) INTO v_stripes
-    FROM (SELECT c.place, sum(c.players)::bigint AS players
-          FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, place)
-          WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket
-          GROUP BY c.place) x;
+    v_stripes := centile_store.stripe_totals(p_ranking_id, v_bucket);
     v_stripe := cardinality(v_stripes);
     WHILE v_left > v_stripes[v_stripe] LOOP
         v_left := v_left - v_stripes[v_stripe];

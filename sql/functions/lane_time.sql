@@ -4,7 +4,8 @@ CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_a
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    RETURN (SELECT greatest(p_at, last_at) FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane);
+    RETURN (SELECT greatest(p_at, last_at) FROM centile_store.board_lanes
+            WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1);
 END
 $$;
 

@@ -10,7 +10,8 @@ BEGIN
     SELECT l.* INTO STRICT v_lane
     FROM centile_store.boards b
     JOIN centile_store.board_lanes l ON l.board_id = b.id AND l.lane = centile.lane_hash(p_external_id) % b.lanes
-    WHERE b.id = p_board.id FOR UPDATE OF l;
+    WHERE b.id = p_board.id
+    ORDER BY l.batch DESC LIMIT 1 FOR UPDATE OF l;
     RETURN v_lane;
 END
 $$;

@@ -1,6 +1,6 @@
 -- The one place that changes standings: entries, bucket rows and counts together, so that their numbers always agree. The
--- caller holds the board's structure lock and the lane's row.
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
+-- caller holds the board's structure lock and the lane's row. Gives the rankings in which a stripe should be split.
+CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 -- Every look-up here is by key, whatever was known of the tables when the plans were made.
 SET enable_seqscan = off
@@ -10,6 +10,7 @@ AS $$
 DECLARE
     v_expected bigint;
     v_removed  bigint;
+    v_crowded  bigint[];
 BEGIN
     DELETE FROM centile_store.leaderboard l
     USING unnest(p_changes) AS c
@@ -60,26 +61,47 @@ BEGIN
         HAVING sum(change) <> 0
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes)
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
               FROM net GROUP BY ranking_id, bucket) n
-        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane
+        CROSS JOIN LATERAL (
+            SELECT x.revision FROM centile_store.stripe_counts x
+            WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
+        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = x.revision
     ), buckets_counted AS (
         UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes)
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
-        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane
+        CROSS JOIN LATERAL (
+            SELECT x.revision FROM centile_store.bucket_counts x
+            WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
+        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = x.revision
+    ), fullest AS (
+        -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
+        SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
+        ORDER BY ranking_id, change DESC
     )
-    SELECT (SELECT count(*) FROM leaving), (SELECT count(*) FROM removed) INTO v_expected, v_removed;
+    SELECT (SELECT count(*) FROM leaving), (SELECT count(*) FROM removed),
+           (SELECT array_agg(f.ranking_id) FROM fullest f
+            JOIN centile_store.rankings g ON g.id = f.ranking_id
+            JOIN centile_store.boards b ON b.id = g.board_id
+            WHERE f.change + (
+                SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
+                CROSS JOIN LATERAL (
+                    SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
+                    WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
+            ) > 2 * b.stripe_target)
+    INTO v_expected, v_removed, v_crowded;
 
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
+    RETURN v_crowded;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.place_entries(smallint, centile_store.entry_change[]) IS
-'Puts entries where they belong: leaderboard, bucket rows and counts in one go. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
+'Puts entries where they belong: leaderboard, bucket rows and counts in one go; gives the rankings with a stripe to be split. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';

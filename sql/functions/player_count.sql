@@ -4,8 +4,7 @@ CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-    RETURN (SELECT coalesce(sum(c.players), 0)::bigint FROM centile_store.bucket_counts b, unnest(b.counts) AS c (players)
-            WHERE b.ranking_id = p_ranking_id);
+    RETURN (SELECT coalesce(sum(c.players), 0)::bigint FROM unnest(centile_store.bucket_totals(p_ranking_id)) AS c (players));
 END
 $$;
 

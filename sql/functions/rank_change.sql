@@ -13,12 +13,13 @@ AS $$
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
-    FROM centile_store.rankings g
-    -- An earlier answer may name a ranking that has been let go since.
-    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id
+    -- An answer may name a ranking that another has taken the place of since, or one that was let go with its period.
+    FROM centile_store.rankings r
+    JOIN centile_store.periods p ON p.id = r.period_id
+    JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    WHERE g.id = p_ranking_id
+    WHERE r.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rank_change(bigint, bigint, bigint, bigint) IS

@@ -5,7 +5,7 @@ RETURNS TABLE (epoch text, layout integer, batches bigint[], players bigint, rev
 LANGUAGE sql STABLE
 AS $$
     SELECT centile.epoch(), g.layout,
-           ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = g.board_id ORDER BY l.lane),
+           centile_store.lane_batches(g.board_id, g.lanes),
            centile_store.player_count(g.id),
            (SELECT v.revision FROM centile_store.profile_revision v)
     FROM centile_store.periods p

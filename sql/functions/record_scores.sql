@@ -5,7 +5,8 @@
 -- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. The
 -- users exist already.
 --
--- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here.
+-- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here. crowded names
+-- the rankings in which a stripe has grown out of its size.
 --
 -- CB001 is raised before anything is written when a period has to be opened first (live), or was not (import): call again.
 CREATE FUNCTION centile_store.record_scores(
@@ -19,7 +20,7 @@ CREATE FUNCTION centile_store.record_scores(
     p_times     timestamptz[] DEFAULT NULL,
     p_keep_ids  interval DEFAULT interval '7 days'
 )
-RETURNS TABLE (event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint)
+RETURNS TABLE (event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint, crowded bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -39,6 +40,7 @@ DECLARE
     v_ids      bigint[] := '{}';
     v_results  jsonb[];
     v_fold     record;
+    v_crowded  bigint[];
 BEGIN
     -- 1. The structure lock; exclusive from the start when a period has to be opened.
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
@@ -75,7 +77,7 @@ BEGIN
 
     -- 3. The lane's row. From here on this lane is ours alone.
     SELECT * INTO v_lane FROM centile_store.board_lanes
-    WHERE board_id = p_board_id AND lane = p_lane FOR UPDATE;
+    WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1 FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
     END IF;
@@ -157,7 +159,7 @@ BEGIN
             RETURNING id)
         SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
 
-        PERFORM centile_store.place_entries(p_lane, ARRAY(
+        v_crowded := centile_store.place_entries(p_lane, ARRAY(
             SELECT c::centile_store.entry_change FROM unnest(v_changes) AS c WHERE c.is_last));
         IF p_times IS NOT NULL THEN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
@@ -166,7 +168,7 @@ BEGIN
         UPDATE centile_store.board_lanes AS l
         SET batch = l.batch + 1,
             last_at = greatest(l.last_at, (SELECT max(e.at) FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL))
-        WHERE l.board_id = p_board_id AND l.lane = p_lane;
+        WHERE l.board_id = p_board_id AND l.lane = p_lane AND l.batch = v_lane.batch;
     END IF;
 
     -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
@@ -204,7 +206,8 @@ BEGIN
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
            e.is_repeated,
            coalesce(e.result, t.result),
-           v_lane.batch + (cardinality(v_ids) > 0)::integer
+           v_lane.batch + (cardinality(v_ids) > 0)::integer,
+           v_crowded
     FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
                  first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
           FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e

@@ -11,7 +11,7 @@ DECLARE
     v_more       bigint;
     v_bucket     smallint;
 BEGIN
-    SELECT r.id, r.removed_up_to INTO v_ranking_id, v_after FROM centile_store.rankings r
+    SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
     WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
@@ -26,9 +26,8 @@ BEGIN
         RETURNING l.user_id)
     SELECT count(*), max(user_id) INTO v_removed, v_up_to FROM gone;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
-    WHILE v_removed < p_limit LOOP
-        SELECT min(s.bucket) INTO v_bucket FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
-        EXIT WHEN v_bucket IS NULL;
+    -- All hundred, whatever the layout says: a ranking may have been replaced because it was damaged.
+    WHILE v_removed < p_limit AND v_bucket < 100 LOOP
         EXECUTE format(
             'DELETE FROM centile_store.%1$I b
              WHERE b.ctid = ANY (ARRAY(SELECT x.ctid FROM centile_store.%1$I x WHERE x.ranking_id = $1 LIMIT $2))',
@@ -36,11 +35,13 @@ BEGIN
         USING v_ranking_id, p_limit - v_removed;
         GET DIAGNOSTICS v_more = ROW_COUNT;
         IF v_removed + v_more < p_limit THEN
-            DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id AND s.bucket = v_bucket;
+            v_bucket := v_bucket + 1;
         END IF;
         v_removed := v_removed + v_more;
     END LOOP;
+    UPDATE centile_store.rankings r SET removed_bucket = v_bucket WHERE r.id = v_ranking_id AND r.removed_bucket <> v_bucket;
     IF v_removed < p_limit THEN
+        DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
         DELETE FROM centile_store.stripes s WHERE s.ranking_id = v_ranking_id;
         DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
         DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;

@@ -42,7 +42,7 @@ BEGIN
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         INSERT INTO centile_store.board_lanes (board_id, lane)
-        SELECT v_board.id, lane FROM generate_series(0, v_new.lanes - 1) AS lane ON CONFLICT DO NOTHING;
+        SELECT v_board.id, lane FROM generate_series(v_board.lanes, v_new.lanes - 1) AS lane;
     END IF;
     RETURN v_board.id;
 END

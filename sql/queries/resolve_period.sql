@@ -4,6 +4,6 @@ SELECT r.kind AS "kind!", r.label AS "label!",
        r.period_id, r.ranking_id, r.archive_revision, r.state AS "state!",
        nullif(r.meant_from, '-infinity') AS meant_from, nullif(r.meant_until, 'infinity') AS meant_until,
        centile.epoch() AS "epoch!",
-       ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = $1 ORDER BY l.lane) AS "batches!",
+       (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = $1) AS "batches!",
        (SELECT v.revision FROM centile_store.profile_revision v) AS "revision!"
 FROM centile.resolve_period($1, $2) r

@@ -8,7 +8,7 @@ use crate::{
     Result,
     closing::{self, ExpiredArchive},
     config::Config,
-    outbox, upkeep,
+    layout, outbox, upkeep,
 };
 
 /// Does what there is to do, and prints it.
@@ -31,6 +31,13 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         }
         let removed = closing::remove_released(service).await?;
         output::print(format!("rankings    {} rows of closed periods removed", thousands(removed)))?;
+        let kept = layout::keep_all(service).await?;
+        output::print(format!(
+            "layouts     {} stripes split or merged, {} moved with {} rows",
+            thousands(kept.stripes_changed),
+            thousands(kept.stripes_moved),
+            thousands(kept.rows_moved)
+        ))?;
         let told = outbox::deliver_due(service).await?;
         output::print(format!(
             "outbox      {} events delivered, {} failed and tried again later",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokio::{
-    sync::{Mutex, Semaphore, mpsc},
+    sync::{Semaphore, mpsc},
     task::JoinSet,
 };
 
@@ -11,7 +11,9 @@ use super::{Line, Progress, Rejects};
 use crate::{
     Error, Result,
     board::Board,
+    layout::{self, Keeper},
     score::{lane_of, refusal},
+    service::Service,
     store::{
         Store,
         score::{Batch, Recorded},
@@ -22,8 +24,6 @@ use crate::{
 pub(super) const BATCHES_AT_ONCE: u32 = 6;
 /// Batches that may wait for each lane.
 const BATCHES_AHEAD: usize = 2;
-/// Events between two looks at whether stripes have grown too large: at first, and at most.
-const EVENTS_BETWEEN_SPLITS: (u64, u64) = (4_000, 50_000);
 
 /// The writers of an import.
 pub(super) struct Lanes {
@@ -42,31 +42,24 @@ struct Shared {
     rejects: Arc<Rejects>,
     progress: Arc<Progress>,
     room: Semaphore,
-    splits: Mutex<Splits>,
-}
-
-/// When stripes were looked at.
-#[derive(Default)]
-struct Splits {
-    /// Events accepted by then.
-    seen: u64,
+    keeper: Arc<Keeper>,
 }
 
 impl Lanes {
     pub(super) fn start(
-        store: &Store,
+        service: &Service,
         board: &Arc<Board>,
         batch_size: usize,
         rejects: &Arc<Rejects>,
         progress: &Arc<Progress>,
     ) -> Self {
         let shared = Arc::new(Shared {
-            store: store.clone(),
+            store: service.store.clone(),
             board: Arc::clone(board),
             rejects: Arc::clone(rejects),
             progress: Arc::clone(progress),
             room: Semaphore::new(BATCHES_AT_ONCE as usize),
-            splits: Mutex::default(),
+            keeper: Arc::clone(&service.keeper),
         });
         let mut tasks = JoinSet::new();
         let mut start = |lane| {
@@ -91,7 +84,7 @@ impl Lanes {
         true
     }
 
-    /// Writes what is left, and splits what has grown. The error of a lane that failed.
+    /// Writes what is left, and brings the layouts into shape. The error of a lane that failed.
     pub(super) async fn finish(mut self) -> Result<()> {
         for (waiting, sender) in self.queues {
             // Fails when the lane has: it is asked for the reason next.
@@ -103,7 +96,7 @@ impl Lanes {
             result = result.and(ended);
         }
         result?;
-        self.shared.store.split_stripes(self.board.id).await.map(drop)
+        layout::keep_board(&self.shared.store, self.board.id).await.map(drop)
     }
 }
 
@@ -119,8 +112,10 @@ impl Shared {
                 let _room = self.room.acquire().await;
                 self.store.record_scores(self.board.id, lane, &batch).await?
             };
+            if let Some(crowded) = recorded.last().and_then(|last| last.crowded.as_deref()) {
+                self.keeper.note_crowded(crowded);
+            }
             self.note(&lines, &recorded)?;
-            self.split_if_due().await?;
         }
         Ok(())
     }
@@ -139,19 +134,6 @@ impl Shared {
             }
         }
         self.progress.add_written(accepted, repeated);
-        Ok(())
-    }
-
-    /// Splits what has grown, once enough events have come since the last time; unless another lane is at it.
-    async fn split_if_due(&self) -> Result<()> {
-        let Ok(mut splits) = self.splits.try_lock() else { return Ok(()) };
-        let accepted = self.progress.counts().accepted;
-        let (least, most) = EVENTS_BETWEEN_SPLITS;
-        // The more there are, the longer a stripe takes to double.
-        if accepted - splits.seen >= (accepted / 10).clamp(least, most) {
-            self.store.split_stripes(self.board.id).await?;
-            splits.seen = accepted;
-        }
         Ok(())
     }
 }

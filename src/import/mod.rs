@@ -64,7 +64,7 @@ pub async fn run(
     service.store.ensure_ledger_months().await?;
     let mut announced = service.store.begin_import(board.id, name).await?;
     let mut preparation = Preparation::new(&service.store, board, options.update_names).await?;
-    let mut lanes = Lanes::start(&service.store, board, options.batch_size, &rejects, progress);
+    let mut lanes = Lanes::start(service, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));
     let result = async {
         while let Some(chunk) = chunks.recv().await {

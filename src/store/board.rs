@@ -108,22 +108,4 @@ impl Store {
         .await?;
         Ok(())
     }
-
-    /// Splits what has grown too large on a board, a transaction a ranking; tells how many stripes were added.
-    pub(crate) async fn split_stripes(&self, board_id: i32) -> Result<u64> {
-        let rankings = sqlx::query_scalar!(
-            r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.rankings_to_split($1) AS ranking_id"#,
-            board_id
-        )
-        .fetch_all(&self.writers)
-        .await?;
-        let mut added = 0;
-        for ranking in rankings {
-            let made = sqlx::query_scalar!(r#"SELECT centile.split_stripes($1) AS "made!""#, ranking)
-                .fetch_one(&self.writers)
-                .await?;
-            added += u64::from(made.unsigned_abs());
-        }
-        Ok(added)
-    }
 }

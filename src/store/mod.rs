@@ -8,6 +8,7 @@ pub(crate) mod closing;
 mod error;
 pub(crate) mod import;
 pub(crate) mod key;
+pub(crate) mod layout;
 pub(crate) mod outbox;
 pub(crate) mod period;
 pub(crate) mod rank;

@@ -252,7 +252,7 @@ impl Store {
     pub(crate) async fn ranking_version(&self, ranking: RankingRef) -> Result<Option<Version>> {
         let row = sqlx::query!(
             r#"SELECT centile.epoch() AS "epoch!", g.layout,
-                      ARRAY(SELECT l.batch FROM centile_store.board_lanes l WHERE l.board_id = g.board_id ORDER BY l.lane) AS "batches!"
+                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches!"
                FROM centile_store.rankings g WHERE g.id = $1"#,
             ranking.ranking_id
         )

@@ -44,6 +44,8 @@ pub(crate) struct Recorded {
     pub(crate) result: Option<StoredResult>,
     /// Number of the lane's last batch: whoever has seen it has seen this event.
     pub(crate) batch: i64,
+    /// Rankings in which a stripe has grown out of its size by the batch.
+    pub(crate) crowded: Option<Vec<i64>>,
 }
 
 /// What is remembered of an accepted event.
@@ -126,6 +128,7 @@ impl Store {
                 repeated: row.repeated,
                 result: row.result.map(|Json(result)| result),
                 batch: row.batch,
+                crowded: row.crowded,
             })
             .collect())
     }
@@ -170,12 +173,12 @@ impl Store {
     /// Numbers of the last batch of each lane of a board.
     pub(crate) async fn batches(&self, board_id: i32) -> Result<Vec<i64>> {
         let batches = sqlx::query_scalar!(
-            "SELECT batch FROM centile_store.board_lanes WHERE board_id = $1 ORDER BY lane",
+            r#"SELECT centile_store.lane_batches(id, lanes) AS "batches!" FROM centile_store.boards WHERE id = $1"#,
             board_id
         )
-        .fetch_all(&self.readers)
+        .fetch_optional(&self.readers)
         .await?;
-        Ok(batches)
+        Ok(batches.unwrap_or_default())
     }
 
     /// A player's ledger on a board, newest first, below `place`. `None` when there is no such user.

@@ -1,0 +1,33 @@
+-- Begins a new ranking beside the live one of an open period: the state of the ledger that it is to be filled from first, by
+-- batches, and the end of the ledger then, from which catch_up goes on. The session holds a lock until it ends, by which others see that
+-- the building goes on; what was begun for this period and cut short is let go.
+CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint)
+LANGUAGE plpgsql VOLATILE
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    PERFORM centile_store.lock_structure(v_period.board_id, true);
+    SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
+    IF v_period.ranking_id IS NULL THEN
+        RAISE EXCEPTION 'the period is closed: it has an archive and no ranking' USING ERRCODE = 'CB409', HINT = 'centile refresh brings an archive up to the ledger.';
+    ELSIF EXISTS (SELECT FROM centile_store.rankings r
+                  WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL
+                    AND centile_store.ranking_is_being_built(r.id)) THEN
+        RAISE EXCEPTION 'the period is being rebuilt already' USING ERRCODE = 'CB409';
+    END IF;
+    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    WHERE r.period_id = p_period_id AND r.id <> v_period.ranking_id AND r.released_at IS NULL;
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes)
+    SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
+    RETURNING id INTO ranking_id;
+    PERFORM pg_advisory_lock(1128615510, ranking_id::integer);
+    batches := (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    ledger_end := centile_store.ledger_end();
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_rebuild(bigint) IS
+'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';

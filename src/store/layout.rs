@@ -1,0 +1,89 @@
+//! Layouts in the database: each step is one short transaction under the board's structure lock.
+
+use super::Store;
+use crate::Result;
+
+/// A stripe that should stand in another bucket.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StripeMove {
+    /// Its lower bound.
+    rank_key: i64,
+    tie_key: i64,
+    user_key: i64,
+    to_bucket: i16,
+}
+
+impl Store {
+    /// Current rankings of all boards, with the numbers of their boards' last batches, by which an idle one is told from a busy
+    /// one.
+    pub(crate) async fn current_rankings(&self) -> Result<Vec<(i64, Vec<i64>)>> {
+        let rankings = sqlx::query!(
+            r#"SELECT g.id AS "ranking_id!", centile_store.lane_batches(g.board_id, g.lanes) AS "batches!"
+               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id ORDER BY g.id"#
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(rankings.into_iter().map(|ranking| (ranking.ranking_id, ranking.batches)).collect())
+    }
+
+    /// Current rankings of a board.
+    pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<i64>> {
+        let rankings = sqlx::query_scalar!(
+            r#"SELECT ranking_id AS "ranking_id!" FROM centile_store.periods
+               WHERE board_id = $1 AND ranking_id IS NOT NULL ORDER BY ranking_id"#,
+            board_id
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(rankings)
+    }
+
+    /// Buckets of a ranking with stripes to be split or merged.
+    pub(crate) async fn buckets_to_tidy(&self, ranking_id: i64) -> Result<Vec<i16>> {
+        let buckets = sqlx::query_scalar!(
+            r#"SELECT bucket AS "bucket!" FROM centile_store.buckets_to_tidy($1) AS bucket"#,
+            ranking_id
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(buckets)
+    }
+
+    /// Splits and merges stripes of a bucket, as many as one short step can; tells how many, 0 when nothing is left.
+    pub(crate) async fn tidy_stripes(&self, ranking_id: i64, bucket: i16) -> Result<u64> {
+        let changes =
+            sqlx::query_scalar!(r#"SELECT centile_store.tidy_stripes($1, $2) AS "changes!""#, ranking_id, bucket)
+                .fetch_one(&self.writers)
+                .await?;
+        Ok(u64::from(changes.unsigned_abs()))
+    }
+
+    /// The next stripes to be moved, in the order in which they can be.
+    pub(crate) async fn stripe_moves(&self, ranking_id: i64) -> Result<Vec<StripeMove>> {
+        let moves = sqlx::query_as!(
+            StripeMove,
+            r#"SELECT rank_key AS "rank_key!", tie_key AS "tie_key!", user_key AS "user_key!", to_bucket AS "to_bucket!"
+               FROM centile_store.stripe_moves($1)"#,
+            ranking_id
+        )
+        .fetch_all(&self.readers)
+        .await?;
+        Ok(moves)
+    }
+
+    /// Moves a stripe; gives the rows it has. `None`, and nothing done, when the layout is another by now.
+    pub(crate) async fn move_stripe(&self, ranking_id: i64, stripe: StripeMove) -> Result<Option<u64>> {
+        let StripeMove { rank_key, tie_key, user_key, to_bucket } = stripe;
+        let moved = sqlx::query_scalar!(
+            "SELECT centile_store.move_stripe($1, $2, $3, $4, $5)",
+            ranking_id,
+            rank_key,
+            tie_key,
+            user_key,
+            to_bucket
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(moved.map(i64::unsigned_abs))
+    }
+}
