@@ -12,7 +12,9 @@ SELECT u.id IS NOT NULL AS "user_exists!", u.external_id AS "external_id?", u.na
 FROM centile_store.periods p
 JOIN centile_store.rankings g ON g.id = p.ranking_id
 CROSS JOIN LATERAL (
-    SELECT centile_store.lane_batches(g.board_id, g.lanes) AS batches
+    SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
+                         WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
+                 FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches
     OFFSET 0) v
 LEFT JOIN centile_store.users u ON u.external_id = $6
 LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
