@@ -367,7 +367,7 @@ BEGIN
         FROM unnest(v_board.periods) AS k (kind)
         CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
         -- A time inside a known period needs no calendar.
-        CROSS JOIN LATERAL centile.period_at(k.kind, x.at, v_board.time_zone) AS p
+        CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
         WHERE NOT EXISTS (SELECT FROM centile_store.periods o
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind
@@ -729,14 +729,17 @@ BEGIN
         FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
-        SELECT * INTO v_bounds FROM centile.period_at(v_kind, v_now, v_zone);
+        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
     ELSIF v_label = 'previous' THEN
-        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile.period_at(v_kind, v_now, v_zone) c;
-        SELECT * INTO v_bounds FROM centile.period_before(v_kind, v_now, v_zone);
+        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone) c;
+        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_from - interval '1 microsecond', v_zone)
+        WHERE isfinite(v_from);
     ELSE
-        SELECT * INTO v_bounds FROM centile.period_named(v_kind, v_label, v_zone);
+        SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
+        FROM centile.period_named(v_kind, v_label, v_zone) c
+        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
         -- What is remembered of it says that it is open.
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;
@@ -5002,6 +5005,38 @@ $$;
 
 COMMENT ON FUNCTION centile_store.percentiles(p_ranking_id bigint) IS 'Scores at the tenth percentiles of a ranking. Example: SELECT * FROM centile_store.percentiles(1);';
 
+CREATE FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) RETURNS TABLE(label text, starts_at timestamp with time zone, ends_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE ROWS 1
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_before  centile_store.periods;
+    v_after   centile_store.periods;
+    v_found   record;
+BEGIN
+    SELECT * INTO v_before FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.starts_at <= p_at ORDER BY p.starts_at DESC LIMIT 1;
+    IF p_at < v_before.ends_at THEN
+        RETURN QUERY SELECT v_before.label, v_before.starts_at, v_before.ends_at;
+        RETURN;
+    END IF;
+    SELECT * INTO v_after FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.starts_at > p_at ORDER BY p.starts_at LIMIT 1;
+    SELECT * INTO v_found FROM centile.period_at(p_kind, p_at, p_zone);
+    IF v_found.label = v_before.label THEN
+        SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.ends_at, p_zone);
+        v_found.starts_at := v_before.ends_at;
+    ELSIF v_found.label = v_after.label THEN
+        SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.starts_at - interval '1 microsecond', p_zone);
+        v_found.ends_at := v_after.starts_at;
+    END IF;
+    RETURN QUERY SELECT v_found.label, greatest(v_found.starts_at, v_before.ends_at), least(v_found.ends_at, v_after.starts_at)
+    WHERE v_found.label IS NOT NULL;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) IS 'The period of a board that holds an instant, opened or not. Example: SELECT * FROM centile_store.period_holding(1, ''week'', ''2024-01-17 12:00Z'', ''UTC'');';
+
 CREATE FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) RETURNS TABLE(period_id bigint, kind text, period text, ranking_id bigint, is_cut_off boolean)
     LANGUAGE sql STABLE
     AS $$
@@ -7410,6 +7445,9 @@ GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint
 
 REVOKE ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.percentiles(p_ranking_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind text, p_at timestamp with time zone, p_zone text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;

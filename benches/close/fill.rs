@@ -131,34 +131,13 @@ fn add_week(bench: &Bench, board_id: i32, n: u32, (players, events): (u64, u64),
     Ok(Week { period_id: period_id.parse()?, name: name.to_owned(), archive: archive.to_owned(), starts, board_id })
 }
 
-/// The ranking of a period as writers would have left it: entries from the ledger, bucket rows, counts, split stripes.
+/// The ranking of a period as writers would have left it, in place of the empty one.
 fn add_ranking(bench: &Bench, period_id: i64) -> Outcome<()> {
-    let ranking_id = bench.psql(&format!("SELECT ranking_id FROM centile_store.periods WHERE id = {period_id}"))?;
-    for sql in [
-        format!("INSERT INTO centile_store.leaderboard SELECT {ranking_id}, e.* FROM centile.entries_from_ledger({period_id}) AS e"),
-        format!(
-            "INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-             SELECT s.buckets[width_bucket(l.rank_key, s.keys)], {ranking_id}, l.rank_key, l.tie_key, -l.user_id
-             FROM centile_store.leaderboard l
-             CROSS JOIN (SELECT array_agg(rank_key ORDER BY rank_key) AS keys, array_agg(bucket ORDER BY rank_key) AS buckets
-                         FROM centile_store.stripes WHERE ranking_id = {ranking_id}) s
-             WHERE l.ranking_id = {ranking_id} ORDER BY l.rank_key, l.tie_key"
-        ),
-        format!(
-            "UPDATE centile_store.stripe_counts c SET counts = ARRAY[x.players]
-             FROM (SELECT bucket, count(*) AS players FROM centile_store.leaderboard_bucket WHERE ranking_id = {ranking_id} GROUP BY bucket) x
-             WHERE c.ranking_id = {ranking_id} AND c.lane = 0 AND c.bucket = x.bucket"
-        ),
-        format!(
-            "UPDATE centile_store.bucket_counts c
-             SET counts = ARRAY(SELECT coalesce(s.counts[1], 0) FROM generate_series(0, 99) AS b (bucket)
-                                LEFT JOIN centile_store.stripe_counts s ON s.ranking_id = {ranking_id} AND s.lane = 0 AND s.bucket = b.bucket
-                                ORDER BY b.bucket)
-             WHERE c.ranking_id = {ranking_id} AND c.lane = 0"
-        ),
-        format!("SELECT centile.split_stripes({ranking_id})"),
-    ] {
-        bench.psql(&sql)?;
-    }
-    Ok(())
+    bench
+        .psql(&format!(
+            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
+             FROM centile_store.begin_rebuild({period_id}) r"
+        ))
+        .map(drop)
 }

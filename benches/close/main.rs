@@ -13,14 +13,15 @@ use std::{
 #[path = "../common/mod.rs"]
 mod common;
 mod fill;
-mod load;
 mod refresh;
 mod report;
 mod watch;
 
-use common::{Bench, Outcome, Serve};
+use common::{
+    Bench, Outcome, Serve,
+    load::{self, Load},
+};
 use fill::{BOARD, Size, Week};
-use load::Load;
 use report::{Report, UnderLoad, say};
 
 /// Scores each second while something else goes on.

@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use crate::{common::median, fill::Size, load::Latency, refresh::BothWays, watch::Took};
+use crate::{
+    common::{load::Latency, median},
+    fill::Size,
+    refresh::BothWays,
+    watch::Took,
+};
 
 /// Says on standard error what begins now: it takes minutes.
 #[allow(clippy::print_stderr, reason = "a command-line tool")]

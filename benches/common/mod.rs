@@ -9,6 +9,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
+#[allow(dead_code, reason = "one of the benchmarks sends none")]
+pub mod load;
+
 use centile::{demo::Servers, local::PostgresOptions};
 
 /// The program that is measured.

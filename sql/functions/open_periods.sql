@@ -17,7 +17,7 @@ BEGIN
         FROM unnest(v_board.periods) AS k (kind)
         CROSS JOIN (SELECT DISTINCT t FROM unnest(p_times) AS t) AS x (at)
         -- A time inside a known period needs no calendar.
-        CROSS JOIN LATERAL centile.period_at(k.kind, x.at, v_board.time_zone) AS p
+        CROSS JOIN LATERAL centile_store.period_holding(p_board_id, k.kind, x.at, v_board.time_zone) AS p
         WHERE NOT EXISTS (SELECT FROM centile_store.periods o
                           WHERE o.board_id = p_board_id AND o.kind = k.kind AND o.starts_at <= x.at AND x.at < o.ends_at)
         ORDER BY p.starts_at, k.kind

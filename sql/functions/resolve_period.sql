@@ -26,14 +26,17 @@ BEGIN
         FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.kind = 'season' AND p.label = v_label;
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     ELSIF v_label IS NULL THEN
-        SELECT * INTO v_bounds FROM centile.period_at(v_kind, v_now, v_zone);
+        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone);
         v_from := v_bounds.starts_at;
         v_until := v_bounds.ends_at;
     ELSIF v_label = 'previous' THEN
-        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile.period_at(v_kind, v_now, v_zone) c;
-        SELECT * INTO v_bounds FROM centile.period_before(v_kind, v_now, v_zone);
+        SELECT c.starts_at, c.ends_at INTO v_from, v_until FROM centile_store.period_holding(p_board_id, v_kind, v_now, v_zone) c;
+        SELECT * INTO v_bounds FROM centile_store.period_holding(p_board_id, v_kind, v_from - interval '1 microsecond', v_zone)
+        WHERE isfinite(v_from);
     ELSE
-        SELECT * INTO v_bounds FROM centile.period_named(v_kind, v_label, v_zone);
+        SELECT c.label, coalesce(p.starts_at, c.starts_at) AS starts_at, coalesce(p.ends_at, c.ends_at) AS ends_at INTO v_bounds
+        FROM centile.period_named(v_kind, v_label, v_zone) c
+        LEFT JOIN centile_store.periods p ON p.board_id = p_board_id AND p.kind = v_kind AND p.label = c.label;
         -- What is remembered of it says that it is open.
         v_until := CASE WHEN v_now < v_bounds.ends_at THEN v_bounds.ends_at ELSE v_until END;
     END IF;

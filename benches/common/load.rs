@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use reqwest::{Client, RequestBuilder};
 use tokio::task::JoinHandle;
 
-use crate::common::Outcome;
+use super::Outcome;
 
 /// What became of one request.
 struct Answer {
@@ -111,6 +111,16 @@ pub fn scores(address: &str, board: &str, key: &str, players: u64) -> impl Fn() 
         let points = random.random_range(0..=1_000);
         let body = format!(r#"{{"user_id": "player-{player}", "points": {points}}}"#);
         client.post(&url).bearer_auth(&key).header("content-type", "application/json").body(body)
+    }
+}
+
+/// The rank of a random player in a period.
+pub fn ranks(address: &str, board: &str, period: &str, players: u64) -> impl Fn() -> RequestBuilder + Send + use<> {
+    let client = Client::new();
+    let (url, period) = (format!("{address}/v1/boards/{board}/scores"), period.to_owned());
+    move || {
+        let player = rand::rng().random_range(1..=players);
+        client.get(format!("{url}/player-{player}?period={period}"))
     }
 }
 

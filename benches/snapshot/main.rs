@@ -1,0 +1,152 @@
+//! What a snapshot that somebody holds open (a dump, an archive being built, an audit) does to those who write and read: the
+//! same load without one and with one, in one run. `cargo bench --bench snapshot` prints the table that stands in
+//! docs/benchmarks.md.
+//!
+//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (600, each of both), `BENCH_SCORES` (1,000 a second) and `BENCH_RANKS` (100 a
+//! second) change the size.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::{
+    env,
+    io::Write as _,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{
+    Bench, Outcome, Serve,
+    load::{self, Latency, Load},
+};
+
+const BOARD: &str = "live";
+/// Parts of each stretch that are told apart: what grows shows in the last.
+const PARTS: u32 = 4;
+/// Load before anything counts.
+const WARM_UP: Duration = Duration::from_secs(20);
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let number = |name: &str, default: u32| -> Outcome<u32> {
+        let text = env::var(name).unwrap_or_default();
+        if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
+    };
+    let (players, seconds) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_SECONDS", 600)?);
+    let rates = (number("BENCH_SCORES", 1_000)?, number("BENCH_RANKS", 100)?);
+    Bench::run(async |bench, _| measure(bench, players, Duration::from_secs(seconds.into()), rates).await).await
+}
+
+async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks): (u32, u32)) -> Outcome<()> {
+    fill(bench, players)?;
+    let serve = Serve::start(bench, &[])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    println!(
+        "{}\n{players} players, all_time, week and month; {scores} scores/s and {ranks} ranks/s, open loop\n",
+        bench.machine()?
+    );
+    let writes = Load::start(scores, load::scores(&serve.address, BOARD, key.trim(), players.into()));
+    let reads = Load::start(ranks, load::ranks(&serve.address, BOARD, "week", players.into()));
+    tokio::time::sleep(WARM_UP).await;
+
+    println!(
+        "| snapshot | seconds | scores p50 | p99 | ranks p50 | p99 | failed |\n| --- | --- | --- | --- | --- | --- | --- |"
+    );
+    let without = stretches(&writes, &reads, "none", stretch).await;
+    let snapshot = Snapshot::take(bench)?;
+    let with = stretches(&writes, &reads, "held", stretch).await;
+    drop(snapshot);
+    writes.stop().await;
+    reads.stop().await;
+    let ratio = |of: fn(&Latency) -> f64, which: usize| of(&with[which]) / of(&without[which]);
+    println!(
+        "\np99 with the snapshot to p99 without: scores {:.2}, ranks {:.2}",
+        ratio(|latency| latency.p99, 0),
+        ratio(|latency| latency.p99, 1)
+    );
+    let sizes = bench.psql(
+        "SELECT relname || ' ' || pg_size_pretty(pg_total_relation_size(oid)) FROM pg_class
+         WHERE oid IN ('centile_store.board_lanes'::regclass, 'centile_store.stripe_counts'::regclass,
+                       'centile_store.bucket_counts'::regclass, 'centile_store.leaderboard'::regclass)
+         ORDER BY relname",
+    )?;
+    println!("afterwards: {}", sizes.replace('\n', ", "));
+    let disagree = bench.psql("SELECT count(*) FROM centile.ranking_counts WHERE NOT agree")?;
+    if disagree == "0" { Ok(()) } else { Err(format!("counts of {disagree} rankings do not agree").into()) }
+}
+
+/// Lets a stretch go by, prints it part by part, and gives the latencies of scores and ranks of the whole.
+async fn stretches(writes: &Load, reads: &Load, what: &str, stretch: Duration) -> [Latency; 2] {
+    let begin = Instant::now();
+    for part in 1..=PARTS {
+        let from = Instant::now();
+        tokio::time::sleep_until((begin + stretch * part / PARTS).into()).await;
+        // What has begun is answered by then, or counts as what it is.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let [score, rank] = [writes, reads].map(|load| load.latency(from, begin + stretch * part / PARTS));
+        println!(
+            "| {what} | {}–{} | {:.1} | {:.1} | {:.1} | {:.1} | {} |",
+            (stretch * (part - 1) / PARTS).as_secs(),
+            (stretch * part / PARTS).as_secs(),
+            score.p50,
+            score.p99,
+            rank.p50,
+            rank.p99,
+            score.failed + rank.failed
+        );
+    }
+    [writes, reads].map(|load| load.latency(begin, begin + stretch))
+}
+
+/// A session that holds a snapshot, until it is dropped.
+struct Snapshot(Child);
+
+impl Snapshot {
+    fn take(bench: &Bench) -> Outcome<Self> {
+        let mut psql = Command::new(bench.servers.postgres.program("psql"))
+            .arg(bench.servers.database_url())
+            .args(["-X", "-q"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()?;
+        let input = psql.stdin.as_mut().ok_or("no input of psql")?;
+        input.write_all(b"BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM centile.boards;\n")?;
+        input.flush()?;
+        Ok(Self(psql))
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        // Its input ends with it, and so does the session.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A board whose players have scored once, filled as a whole.
+fn fill(bench: &Bench, players: u32) -> Outcome<()> {
+    let board_id =
+        bench.psql(&format!("SELECT centile.create_board('{BOARD}', p_periods => '{{all_time,week,month}}')"))?;
+    bench.psql(&format!(
+        "INSERT INTO centile_store.users (external_id, name, lane_hash)
+         SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"
+    ))?;
+    bench.psql(&format!(
+        "SELECT setseed(0.5), centile.open_periods({board_id}, ARRAY[now()]);
+         INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
+         SELECT {board_id}, u.id, (random() * 1000000)::bigint, clock_timestamp(), u.lane_hash % 2, 1 FROM centile_store.users u;
+         UPDATE centile_store.board_lanes SET batch = 1, last_at = clock_timestamp() WHERE board_id = {board_id}"
+    ))?;
+    bench.psql("ANALYZE centile_store.score_transactions")?;
+    let periods = bench.psql(&format!("SELECT id FROM centile_store.periods WHERE board_id = {board_id}"))?;
+    for period_id in periods.lines() {
+        bench.psql(&format!(
+            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
+             FROM centile_store.begin_rebuild({period_id}) r"
+        ))?;
+    }
+    bench.psql("VACUUM ANALYZE").map(drop)
+}
