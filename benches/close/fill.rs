@@ -1,6 +1,6 @@
 //! A board with weeks of the past, filled set by set: event by event, as scores come in, it would take hours.
 
-use crate::common::{Bench, Outcome};
+use crate::common::{Bench, Outcome, fill_ranking};
 
 pub const BOARD: &str = "weeks";
 /// Points of an event are 0 to this.
@@ -98,7 +98,7 @@ pub fn fill(bench: &Bench, size: Size) -> Outcome<(Vec<Week>, Week)> {
     ))?;
     let open = format!("FROM centile_store.periods p WHERE p.board_id = {board_id} ORDER BY p.id");
     for period_id in bench.psql(&format!("SELECT p.id {open}"))?.lines() {
-        add_ranking(bench, period_id.parse()?)?;
+        fill_ranking(bench, period_id)?;
     }
     bench.psql("VACUUM ANALYZE")?;
     let small = filled.pop().ok_or("no weeks")?;
@@ -129,15 +129,4 @@ fn add_week(bench: &Bench, board_id: i32, n: u32, (players, events): (u64, u64),
         return Err(format!("no week begins on {starts}").into());
     };
     Ok(Week { period_id: period_id.parse()?, name: name.to_owned(), archive: archive.to_owned(), starts, board_id })
-}
-
-/// The ranking of a period as writers would have left it, in place of the empty one.
-fn add_ranking(bench: &Bench, period_id: i64) -> Outcome<()> {
-    bench
-        .psql(&format!(
-            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
-                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
-             FROM centile_store.begin_rebuild({period_id}) r"
-        ))
-        .map(drop)
 }

@@ -27,22 +27,40 @@ pub struct Bench {
 impl Bench {
     /// Starts the servers, migrates, measures, and leaves nothing behind. `measure` may keep files in the folder that it is given.
     pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+        Self::in_folder(async |dir| {
+            Self::on(dir, Self::ephemeral(), async |bench| {
+                bench.centile(&["migrate"])?;
+                measure(bench, dir).await
+            })
+            .await
+        })
+        .await
+    }
+
+    /// A folder of the benchmark's own while `measure` runs.
+    pub async fn in_folder(measure: impl AsyncFnOnce(&Path) -> Outcome<()>) -> Outcome<()> {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(".centile/bench-{}", std::process::id()));
-        let result = Self::run_in(&dir, measure).await;
+        fs::create_dir_all(&dir)?;
+        let result = measure(&dir).await;
         fs::remove_dir_all(&dir)?;
         result
     }
 
-    async fn run_in(dir: &Path, measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
-        fs::create_dir_all(dir)?;
-        let servers = Servers::start(dir, PostgresOptions { ephemeral: true, ..PostgresOptions::durable() }).await?;
-        let bench = Self { servers };
-        let measured = match bench.centile(&["migrate"]) {
-            Ok(_) => measure(&bench, dir).await,
-            Err(error) => Err(error),
-        };
+    /// Starts the servers on the data in `dir`, if there are any, measures, and stops them.
+    pub async fn on<T>(
+        dir: &Path,
+        options: PostgresOptions,
+        measure: impl AsyncFnOnce(&Self) -> Outcome<T>,
+    ) -> Outcome<T> {
+        let bench = Self { servers: Servers::start(dir, options).await? };
+        let measured = measure(&bench).await;
         bench.servers.stop().await?;
         measured
+    }
+
+    /// A server whose data go with it.
+    pub fn ephemeral() -> PostgresOptions {
+        PostgresOptions { ephemeral: true, ..PostgresOptions::durable() }
     }
 
     /// What a command of centile prints.
@@ -135,6 +153,40 @@ pub fn output(command: &mut Command) -> Outcome<String> {
     } else {
         Err(format!("{name}: {text}{}", String::from_utf8_lossy(&done.stderr)).into())
     }
+}
+
+/// A board with all_time, week and month, filled as a whole: each player has scored once.
+#[allow(dead_code, reason = "one of the benchmarks has weeks of its own")]
+pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
+    let board_id =
+        bench.psql(&format!("SELECT centile.create_board('{board}', p_periods => '{{all_time,week,month}}')"))?;
+    bench.psql(&format!(
+        "INSERT INTO centile_store.users (external_id, name, lane_hash)
+         SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"
+    ))?;
+    bench.psql(&format!(
+        "SELECT setseed(0.5), centile.open_periods({board_id}, ARRAY[now()]);
+         INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
+         SELECT {board_id}, u.id, (random() * 1000000)::bigint, clock_timestamp(), u.lane_hash % 2, 1 FROM centile_store.users u;
+         UPDATE centile_store.board_lanes SET batch = 1, last_at = clock_timestamp() WHERE board_id = {board_id}"
+    ))?;
+    bench.psql("ANALYZE centile_store.score_transactions")?;
+    for period_id in bench.psql(&format!("SELECT id FROM centile_store.periods WHERE board_id = {board_id}"))?.lines() {
+        fill_ranking(bench, period_id)?;
+    }
+    bench.psql("VACUUM ANALYZE").map(drop)
+}
+
+/// The ranking of a period as writers would have left it, in place of the empty one.
+#[allow(dead_code, reason = "not every benchmark fills one")]
+pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
+    bench
+        .psql(&format!(
+            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
+             FROM centile_store.begin_rebuild({period_id}) r"
+        ))
+        .map(drop)
 }
 
 /// The middle one; of an even number the higher of both. 0 of none.

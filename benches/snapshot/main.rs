@@ -39,7 +39,7 @@ async fn main() -> Outcome<()> {
 }
 
 async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks): (u32, u32)) -> Outcome<()> {
-    fill(bench, players)?;
+    common::fill(bench, BOARD, players)?;
     let serve = Serve::start(bench, &[])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
     println!(
@@ -123,30 +123,4 @@ impl Drop for Snapshot {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// A board whose players have scored once, filled as a whole.
-fn fill(bench: &Bench, players: u32) -> Outcome<()> {
-    let board_id =
-        bench.psql(&format!("SELECT centile.create_board('{BOARD}', p_periods => '{{all_time,week,month}}')"))?;
-    bench.psql(&format!(
-        "INSERT INTO centile_store.users (external_id, name, lane_hash)
-         SELECT 'player-' || n, 'Player ' || n, centile.lane_hash('player-' || n) FROM generate_series(1, {players}) AS n"
-    ))?;
-    bench.psql(&format!(
-        "SELECT setseed(0.5), centile.open_periods({board_id}, ARRAY[now()]);
-         INSERT INTO centile_store.score_transactions (board_id, user_id, points, occurred_at, lane, batch)
-         SELECT {board_id}, u.id, (random() * 1000000)::bigint, clock_timestamp(), u.lane_hash % 2, 1 FROM centile_store.users u;
-         UPDATE centile_store.board_lanes SET batch = 1, last_at = clock_timestamp() WHERE board_id = {board_id}"
-    ))?;
-    bench.psql("ANALYZE centile_store.score_transactions")?;
-    let periods = bench.psql(&format!("SELECT id FROM centile_store.periods WHERE board_id = {board_id}"))?;
-    for period_id in periods.lines() {
-        bench.psql(&format!(
-            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
-                    centile_store.swap_ranking(r.ranking_id, r.ledger_end)
-             FROM centile_store.begin_rebuild({period_id}) r"
-        ))?;
-    }
-    bench.psql("VACUUM ANALYZE").map(drop)
 }

@@ -376,7 +376,11 @@ async fn a_calendar_that_changes_leaves_every_time_one_period() {
     assert_eq!(bounds("day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"), "from where the last one ended");
     assert_eq!(bounds("day", "2024-01-16"), between("2024-01-15T21", "2024-01-17T00"), "to where the next one begins");
     assert_eq!(bounds("week", "2024-01-15"), between("2024-01-15T00", "2024-01-22T00"), "as it was opened");
-    assert_eq!(bounds("week", "2024-01-22"), between("2024-01-22T00", "2024-01-29T02"), "from where the last one ended");
+    assert_eq!(
+        bounds("week", "2024-01-22"),
+        between("2024-01-22T00", "2024-01-29T02"),
+        "from where the last one ended"
+    );
     assert_eq!(bounds("week", "2024-01-08"), between("2024-01-07T21", "2024-01-15T00"), "to where the next one begins");
     assert_eq!(bounds("month", "2024-01"), between("2024-01-01T00", "2024-02-01T00"), "as it was opened");
     assert_eq!(bounds("month", "2024-02"), between("2024-02-01T00", "2024-03-01T02"), "from where the last one ended");

@@ -1,0 +1,205 @@
+//! What settings of the server and of the hot tables are worth: the same scores with each, in turn, on the same data.
+//! `cargo bench --bench settings` prints the tables that stand in docs/benchmarks.md.
+//!
+//! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (45, each) and `BENCH_ROUNDS` (2) change the size.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::{
+    env,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use centile::local::PostgresOptions;
+use rand::RngExt as _;
+use serde_json::json;
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{Bench, Outcome, Serve, median};
+
+const BOARD: &str = "live";
+/// Requests under way, and events of each.
+const CALLERS: usize = 8;
+const EVENTS: usize = 500;
+
+/// Something to be compared.
+struct Variant {
+    name: &'static str,
+    settings: &'static [(&'static str, &'static str)],
+    /// Said to the database before, and what takes it back.
+    sql: (&'static str, &'static str),
+}
+
+const VARIANTS: [Variant; 9] = [
+    server("as PostgreSQL comes", &[]),
+    server("shared_buffers 2 GB", &[("shared_buffers", "2GB")]),
+    server(
+        "max_wal_size 16 GB, checkpoint_timeout 30 min",
+        &[("max_wal_size", "16GB"), ("checkpoint_timeout", "30min")],
+    ),
+    server("wal_compression lz4", &[("wal_compression", "lz4")]),
+    server("all three", RECOMMENDED),
+    table(
+        "leaderboard: fillfactor 100",
+        "ALTER TABLE centile_store.leaderboard SET (fillfactor = 100); VACUUM FULL centile_store.leaderboard",
+        "ALTER TABLE centile_store.leaderboard SET (fillfactor = 80); VACUUM FULL centile_store.leaderboard",
+    ),
+    table(
+        "stripe_counts, bucket_counts: fillfactor 100",
+        "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 100); ALTER TABLE centile_store.bucket_counts SET (fillfactor = 100)",
+        "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 50); ALTER TABLE centile_store.bucket_counts SET (fillfactor = 25)",
+    ),
+    table(
+        "board_lanes: fillfactor 100",
+        "ALTER TABLE centile_store.board_lanes SET (fillfactor = 100)",
+        "ALTER TABLE centile_store.board_lanes SET (fillfactor = 20)",
+    ),
+    table(
+        "bucket tables: autovacuum at 0.2",
+        "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_insert_scale_factor)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
+        "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
+    ),
+];
+
+/// What the tables are compared on.
+const RECOMMENDED: &[(&str, &str)] =
+    &[("shared_buffers", "2GB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
+
+const fn server(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Variant {
+    Variant { name, settings, sql: ("", "") }
+}
+
+const fn table(name: &'static str, sql: &'static str, back: &'static str) -> Variant {
+    Variant { name, settings: RECOMMENDED, sql: (sql, back) }
+}
+
+/// What a run gave.
+#[derive(Clone, Copy)]
+struct Run {
+    scores_per_second: f64,
+    wal_bytes_per_score: f64,
+    hot_share: f64,
+    rank_ms: f64,
+}
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let number = |name: &str, default: u32| -> Outcome<u32> {
+        let text = env::var(name).unwrap_or_default();
+        if text.is_empty() { Ok(default) } else { Ok(text.parse().map_err(|error| format!("{name}: {error}"))?) }
+    };
+    let (players, seconds) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_SECONDS", 45)?);
+    let rounds = number("BENCH_ROUNDS", 2)?.max(1);
+    let stretch = Duration::from_secs(seconds.into());
+    let mut runs: Vec<Vec<Run>> = VARIANTS.iter().map(|_| Vec::new()).collect();
+    let mut machine = String::new();
+    Bench::in_folder(async |dir| {
+        Bench::on(dir, PostgresOptions::durable(), async |bench| {
+            bench.centile(&["migrate"])?;
+            machine = bench.machine()?;
+            common::fill(bench, BOARD, players)
+        })
+        .await?;
+        for round in 0..rounds {
+            for (variant, runs) in VARIANTS.iter().zip(&mut runs) {
+                let run = measure(dir, variant, players, stretch).await?;
+                eprintln!("round {}: {}: {:.0} scores/s", round + 1, variant.name, run.scores_per_second);
+                runs.push(run);
+            }
+        }
+        // The data go with the last server.
+        Bench::on(dir, Bench::ephemeral(), async |_| Ok(())).await
+    })
+    .await?;
+    println!(
+        "{machine}\n{players} players in all_time, week and month; {CALLERS} callers with {EVENTS} scores each, {seconds} s, medians of {rounds}\n\n\
+         | | scores/s | WAL bytes per score | HOT updates of entries | rank of a random player after it, ms |\n| --- | --- | --- | --- | --- |"
+    );
+    for (variant, runs) in VARIANTS.iter().zip(&runs) {
+        let middle = |of: fn(&Run) -> f64| median(runs.iter().map(of).collect());
+        println!(
+            "| {} | {:.0} | {:.0} | {:.0} % | {:.2} |",
+            variant.name,
+            middle(|run| run.scores_per_second),
+            middle(|run| run.wal_bytes_per_score),
+            middle(|run| run.hot_share) * 100.0,
+            middle(|run| run.rank_ms)
+        );
+    }
+    Ok(())
+}
+
+/// Scores for a while, with a variant in place.
+async fn measure(dir: &Path, variant: &Variant, players: u32, stretch: Duration) -> Outcome<Run> {
+    let mut options = PostgresOptions::durable();
+    options.shared_buffers_mb = 128;
+    options.settings = variant.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Bench::on(dir, options, async |bench| {
+        bench.psql(variant.sql.0)?;
+        bench.psql("VACUUM ANALYZE; SELECT pg_stat_reset(), pg_stat_reset_shared('wal'); CHECKPOINT")?;
+        let run = load(bench, players, stretch).await;
+        bench.psql(variant.sql.1)?;
+        run
+    })
+    .await
+}
+
+async fn load(bench: &Bench, players: u32, stretch: Duration) -> Outcome<Run> {
+    let serve = Serve::start(bench, &[])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let (accepted, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let client = reqwest::Client::new();
+    let begin = Instant::now();
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..CALLERS {
+        let request = client.post(format!("{}/v1/boards/{BOARD}/scores", serve.address)).bearer_auth(key.trim());
+        let (accepted, over) = (Arc::clone(&accepted), Arc::clone(&over));
+        callers.spawn(async move {
+            while !over.load(Ordering::Relaxed) {
+                let events: Vec<_> = (0..EVENTS)
+                    .map(|_| {
+                        let mut random = rand::rng();
+                        json!({ "user_id": format!("player-{}", random.random_range(1..=players)), "points": random.random_range(0..=1_000) })
+                    })
+                    .collect();
+                let Some(request) = request.try_clone() else { break };
+                let answer = request.json(&events).send().await?.error_for_status()?;
+                answer.bytes().await?;
+                accepted.fetch_add(EVENTS as u64, Ordering::Relaxed);
+            }
+            Ok::<_, reqwest::Error>(())
+        });
+    }
+    tokio::time::sleep(stretch).await;
+    over.store(true, Ordering::Relaxed);
+    while let Some(ended) = callers.join_next().await {
+        ended??;
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    let scores = accepted.load(Ordering::Relaxed) as f64;
+    let mut ranks = Vec::new();
+    for _ in 0..500 {
+        let player = rand::rng().random_range(1..=players);
+        let url = format!("{}/v1/boards/{BOARD}/scores/player-{player}?period=week", serve.address);
+        let asked = Instant::now();
+        client.get(url).send().await?.error_for_status()?.bytes().await?;
+        ranks.push(asked.elapsed().as_secs_f64() * 1e3);
+    }
+    drop(serve);
+    let wal: f64 = bench.psql("SELECT wal_bytes FROM pg_stat_wal")?.parse()?;
+    let hot_share = bench
+        .psql("SELECT n_tup_hot_upd / greatest(n_tup_upd, 1)::float8 FROM pg_stat_user_tables WHERE relid = 'centile_store.leaderboard'::regclass")?
+        .parse()?;
+    Ok(Run {
+        scores_per_second: scores / seconds,
+        wal_bytes_per_score: wal / scores,
+        hot_share,
+        rank_ms: median(ranks),
+    })
+}
