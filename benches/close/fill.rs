@@ -156,7 +156,18 @@ fn add_ranking(bench: &Bench, period_id: i64) -> Outcome<()> {
                                 ORDER BY b.bucket)
              WHERE c.ranking_id = {ranking_id} AND c.lane = 0"
         ),
-        format!("SELECT centile.split_stripes({ranking_id})"),
+        format!(
+            "DO $$
+             DECLARE
+                 v_bucket smallint;
+             BEGIN
+                 FOR v_bucket IN SELECT * FROM centile_store.buckets_to_tidy({ranking_id}) LOOP
+                     WHILE centile_store.tidy_stripes({ranking_id}, v_bucket) > 0 LOOP
+                     END LOOP;
+                 END LOOP;
+             END
+             $$"
+        ),
     ] {
         bench.psql(&sql)?;
     }
