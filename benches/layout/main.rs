@@ -16,7 +16,7 @@ mod report;
 mod sample;
 mod spread;
 
-use common::{Bench, Outcome, Serve};
+use common::{Bench, Outcome, Serve, median};
 use grow::Sender;
 use report::Grown;
 use sample::Times;
@@ -79,7 +79,17 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     bench.psql(sample::NOTE_HOLDS)?;
     let [mode, order, ties] = spread.rules();
     bench.centile(&[
-        "board", "create", board, "--mode", mode, "--order", order, "--ties", ties, "--periods", "all_time",
+        "board",
+        "create",
+        board,
+        "--mode",
+        mode,
+        "--order",
+        order,
+        "--ties",
+        ties,
+        "--periods",
+        "all_time",
     ])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
     let serve = Serve::start(bench, &[])?;
@@ -107,7 +117,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     grown.rest_seconds = began.elapsed().as_secs_f64();
     drop(serve);
     let mut commits = stop(commits).await?;
-    grown.commit = Times { p50: sample::percentile(&mut commits, 50.0), p99: sample::percentile(&mut commits, 99.0) };
+    grown.commit = Times { p50: median(commits.clone()), p99: sample::percentile(&mut commits, 99.0) };
 
     grown.shape = Some(sample::shape(&mut reader, board).await?);
     for (steps, name) in [(&mut grown.tidied, "tidy"), (&mut grown.moved, "move")] {

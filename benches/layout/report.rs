@@ -56,13 +56,18 @@ impl Grown {
             ("fewer than 2 rows moved for each score", self.rows_per_score() < 2.0),
             ("rank within 1.5 times the best case", self.beside_best() <= 1.5),
             ("rank while growing at most 5 times that in the end", self.slowest() <= 5.0),
-            ("lock held at most 20 ms at the 99th percentile", self.hold(99.0) + self.commit.p99 <= 20.0 || self.hold(99.0).is_nan()),
+            (
+                "lock held at most 20 ms at the 99th percentile",
+                self.hold(99.0) + self.commit.p99 <= 20.0 || self.hold(99.0).is_nan(),
+            ),
             ("nothing wrong", self.wrong.is_empty()),
         ]
     }
 
     pub fn print(&self) {
-        let Some((shape, last, best)) = self.shape.zip(self.last).zip(self.best).map(|((a, b), c)| (a, b, c)) else { return };
+        let Some((shape, last, best)) = self.shape.zip(self.last).zip(self.best).map(|((a, b), c)| (a, b, c)) else {
+            return;
+        };
         println!(
             "| {} | {} | {:.0} | {} / {} | {:.2} | {:.2} | {:.2} | {} | {:.3}, {:.3} | {:.3}, {:.3} | {:.2} | {:.2} | {:.1}, {:.1}, {:.1} | {:.1}, {:.1} | {:.0} | {} |",
             self.spread,
@@ -92,7 +97,9 @@ impl Grown {
 }
 
 pub fn head(players: u64, seed: u64) {
-    println!("Boards from nobody to {players} players through `centile serve`, 1,000 scores a request, 4 requests at a time; seed {seed}.");
+    println!(
+        "Boards from nobody to {players} players through `centile serve`, 1,000 scores a request, 4 requests at a time; seed {seed}."
+    );
 }
 
 pub fn columns() {
@@ -111,6 +118,9 @@ pub fn demands(all: &[Grown]) {
     for (n, (name, _)) in names.iter().enumerate() {
         let failed: Vec<&str> =
             all.iter().filter(|grown| !grown.demands()[n].1).map(|grown| grown.spread.as_str()).collect();
-        println!("- {name}: {}", if failed.is_empty() { "holds".to_owned() } else { format!("NOT for {}", failed.join(", ")) });
+        println!(
+            "- {name}: {}",
+            if failed.is_empty() { "holds".to_owned() } else { format!("NOT for {}", failed.join(", ")) }
+        );
     }
 }

@@ -141,8 +141,8 @@ async fn the_first_schema_with_data_is_brought_up_to_date() {
     assert!(others.is_empty(), "{others:?} have rights on a month of the ledger");
 }
 
-/// A board with two lanes, a player in every third stripe's middle and four at its ends, as version 2 left it: whole counts in
-/// one lane, and what the other lane owes as a negative.
+/// A board with two lanes as version 2 left it: stripes that begin among players of equal score, whole counts in one lane, and
+/// what the other lane owes as a negative.
 const SECOND: &str = "
     INSERT INTO centile_store.users (external_id, name, lane_hash) SELECT 'p' || n, 'P' || n, n FROM generate_series(1, 60) AS n;
     INSERT INTO centile_store.boards (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max)
@@ -159,12 +159,12 @@ const SECOND: &str = "
     INSERT INTO centile_store.rankings (board_id, period_id, layout) VALUES (1, 1, 5);
     UPDATE centile_store.periods SET state = 'open', ranking_id = 1;
     INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
-    SELECT 1, n, n / 3, n / 3, 9, '2024-01-15 12:00Z', n < 3 FROM generate_series(1, 60) AS n;
+    SELECT 1, n, n / 3, n / 3, 1493164613685247, '2024-01-15 12:00Z', n < 3 FROM generate_series(1, 60) AS n;
     -- In the middle of those with 6 and of those with 13.
     INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-    VALUES (1, 20, 1, -9223372036854775808, -9223372036854775808, -9223372036854775808), (1, 20, 2, 6, 9, -19), (1, 70, 1, 13, 9, -40);
+    VALUES (1, 20, 1, -9223372036854775808, -9223372036854775808, -9223372036854775808), (1, 20, 2, 6, 1493164613685247, -19), (1, 70, 1, 13, 1493164613685247, -40);
     INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-    SELECT CASE WHEN (n / 3, -n) >= (13, -40) THEN 70 ELSE 20 END, 1, n / 3, 9, -n FROM generate_series(1, 60) AS n;
+    SELECT CASE WHEN (n / 3, -n) >= (13, -40) THEN 70 ELSE 20 END, 1, n / 3, 1493164613685247, -n FROM generate_series(1, 60) AS n;
     INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
     SELECT 1, b.bucket, l.lane, CASE l.lane WHEN 0 THEN b.counts ELSE array_fill(-1, ARRAY[cardinality(b.counts)]) END
     FROM (VALUES (0::smallint), (1::smallint)) AS l (lane)
@@ -194,9 +194,13 @@ async fn rankings_of_the_second_schema_keep_their_players_counts_and_ranks() {
 
     let pool = db.pool().await;
     let lanes: Vec<(i32, i16, i64)> =
-        query_as("SELECT board_id, lane, batch FROM centile_store.board_lanes ORDER BY board_id, lane").fetch_all(&pool).await.unwrap();
+        query_as("SELECT board_id, lane, batch FROM centile_store.board_lanes ORDER BY board_id, lane")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
     assert_eq!(lanes, [(1, 0, 41), (1, 1, 7), (2, 0, 0)]);
-    let ranking: (i16, i32) = query_as("SELECT lanes, layout FROM centile_store.rankings").fetch_one(&pool).await.unwrap();
+    let ranking: (i16, i32) =
+        query_as("SELECT lanes, layout FROM centile_store.rankings").fetch_one(&pool).await.unwrap();
     assert_eq!(ranking, (2, 5));
     let mut connection = pool.acquire().await.unwrap();
     layout::check_ranking(&mut connection, 1, "after the upgrade").await;

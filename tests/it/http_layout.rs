@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// How long something that is bound to happen may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// Waits until a statement says true.
 async fn until(pool: &PgPool, statement: &'static str, what: &str) {
@@ -42,7 +42,14 @@ async fn newcomers_on_one_score_are_split_while_they_come() {
     let pool = db.pool().await;
     for batch in 0..4 {
         let events: Vec<_> = (0..1_000).map(|n| json!({"user_id": format!("p{batch}-{n}"), "points": 7})).collect();
-        let sent = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&events).send().await.unwrap();
+        let sent = serve
+            .client
+            .post(serve.at("/v1/boards/arena/scores"))
+            .bearer_auth(&key)
+            .json(&events)
+            .send()
+            .await
+            .unwrap();
         assert_eq!(sent.status(), 200);
         until(
             &pool,
@@ -50,7 +57,8 @@ async fn newcomers_on_one_score_are_split_while_they_come() {
             "stripes split",
         )
         .await;
-        let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
+        let ranking: i64 =
+            sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
         let layout = check_ranking(&mut pool.acquire().await.unwrap(), ranking, "a burst").await;
         let largest = layout.stripes().into_iter().map(|stripe| stripe.1).max();
         assert!(largest <= Some(40), "{largest:?} after {batch} batches");
@@ -69,7 +77,7 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
          SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
              p_periods => '{all_time,week}', p_lanes => 2::smallint);
-         UPDATE centile_store.boards SET stripe_target = 10, balance_from = 500",
+         UPDATE centile_store.boards SET stripe_target = 40, balance_from = 500",
     )
     .await;
     let redis = redis_url().await;
@@ -86,9 +94,9 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
     let pool = db.pool().await;
     until(
         &pool,
-        "SELECT bool_and((SELECT count(*) FROM unnest(centile_store.bucket_totals(p.ranking_id)) AS c WHERE c > 0) > 50)
+        "SELECT bool_and((SELECT count(*) FROM unnest(centile_store.bucket_totals(p.ranking_id)) AS c WHERE c > 0) > 10)
          FROM centile_store.periods p",
-        "stripes in most of the buckets of all rankings",
+        "stripes in many buckets of all rankings",
     )
     .await;
     // Some more of it with the timer going on: until every instance has met some hundreds of states since.
@@ -101,7 +109,7 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
     record.join(running.await.unwrap());
     let verdict = verdict::of(&pool, &load, &record).await;
     verdict.expect_right("layouts kept by two timers");
-    assert!(verdict.layout > 50, "{} layouts", verdict.layout);
+    assert!(verdict.layout > 20, "{} layouts", verdict.layout);
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
     for instance in &instances {
         assert!(!instance.output().contains("could not be"), "{}", instance.output());
@@ -112,7 +120,7 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
         let line = text.lines().find_map(|line| line.strip_prefix("centile_layout_rows_moved_total "));
         moved += line.map_or(0.0, |number| number.parse::<f64>().unwrap());
     }
-    assert!(moved > 1_000.0, "{moved} rows moved");
+    assert!(moved > 500.0, "{moved} rows moved");
 }
 
 #[tokio::test]

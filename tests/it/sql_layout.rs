@@ -22,7 +22,7 @@ use crate::{
 #[tokio::test]
 async fn every_step_keeps_every_rule_and_all_of_them_end_in_shape() {
     let db = TestDb::new().await;
-    for seed in seeds(6) {
+    for seed in seeds(3) {
         let _named = Reproducible(seed);
         run(&db, seed).await;
     }
@@ -31,7 +31,7 @@ async fn every_step_keeps_every_rule_and_all_of_them_end_in_shape() {
 async fn run(db: &TestDb, seed: u64) {
     let mut arena = Arena::random(db, seed).await;
     let scores = Scores::ALL[usize::try_from(seed).unwrap() % Scores::ALL.len()];
-    let players = arena.rng.random_range(150..500);
+    let players = arena.rng.random_range(100..300);
     for round in 0..3 {
         // Many come at once, then fewer; who is there already plays on.
         let newcomers = if round == 0 { players } else { players / 4 };
@@ -43,19 +43,35 @@ async fn run(db: &TestDb, seed: u64) {
         arena.aim(target, 50).await;
         arena.keep_and_check().await;
     }
-    // Nearly all leave: what was cut becomes one again.
-    let before = arena.layout("before they leave").await.stripes().len();
+    // Nearly all leave.
     arena.leave(8).await;
     arena.keep_and_check().await;
-    let after = arena.layout("after they left").await.stripes().len();
-    assert!(after * 2 < before, "{after} stripes of {before} are left");
     assert_eq!(audit::rankings_are_sound(&db.pool().await).await, usize::try_from(arena.number).unwrap());
+}
+
+#[tokio::test]
+async fn stripes_whose_players_leave_are_merged() {
+    let db = TestDb::new().await;
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        let mut arena = Arena::random(&db, seed).await;
+        // Too few to be spread over buckets: where many stripes share one.
+        arena.aim(4, 1_000_000).await;
+        arena.play(Scores::Uniform, 600).await;
+        arena.keep_and_check().await;
+        let before = arena.layout("before they leave").await.stripes().len();
+        assert!(before > 100, "{before} stripes");
+        arena.leave(8).await;
+        arena.keep_and_check().await;
+        let after = arena.layout("after they left").await.stripes().len();
+        assert!(after * 2 < before, "{after} stripes of {before} are left");
+    }
 }
 
 #[tokio::test]
 async fn stripes_that_are_large_beside_their_buckets_come_to_rest() {
     let db = TestDb::new().await;
-    for seed in seeds(4) {
+    for seed in seeds(2) {
         let _named = Reproducible(seed);
         let mut arena = Arena::random(&db, seed).await;
         // A bucket's share is less than a stripe: no layout is even, and none may be sought for ever.
@@ -202,7 +218,7 @@ async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
                 (done, outdated)
             }));
         }
-        let writers = arena.writers(2, 400).await;
+        let writers = arena.writers(2, 100).await;
         for writer in writers {
             writer.await.unwrap();
         }
