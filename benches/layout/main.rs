@@ -25,10 +25,10 @@ use spread::Spread;
 const SEED: u64 = 1;
 /// How often ranks are read while a board grows.
 const PARTS: u64 = 10;
-/// How long ranks are read each time.
-const SAMPLE: Duration = Duration::from_secs(1);
-/// How long they are read in the end, once as the board has grown and once built anew.
-const LAST_SAMPLE: Duration = Duration::from_secs(4);
+/// In how many stretches of time ranks are read each time.
+const SAMPLES: u32 = 3;
+/// In how many they are read in the end, once as the board has grown and once built anew.
+const LAST_SAMPLES: u32 = 10;
 /// How long a layout may take to come to rest after the last score.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// How often a commit is timed.
@@ -105,7 +105,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         grown.scores += scores;
         grown.seconds += took.as_secs_f64();
         // As it is left at this moment: the timer goes on.
-        grown.while_growing.push(sample::ranks(&mut reader, board, last, SAMPLE, &mut random).await?.p50);
+        grown.while_growing.push(sample::ranks(&mut reader, board, last, SAMPLES, &mut random).await?.p50);
     }
     let began = Instant::now();
     while !sample::is_in_shape(&mut reader, board).await? {
@@ -129,7 +129,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
 
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
-    grown.last = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLE, &mut random).await?);
+    grown.last = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
     bench.psql(&format!(
         "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
                 centile_store.swap_ranking(r.ranking_id, r.ledger_end)
@@ -138,7 +138,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     ))?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
-    grown.best = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLE, &mut random).await?);
+    grown.best = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
     reader.close().await?;
     Ok(grown)
 }

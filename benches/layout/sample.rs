@@ -10,6 +10,8 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgC
 
 use crate::common::{Bench, Outcome};
 
+/// How long ranks are read at a stretch.
+const STRETCH: Duration = Duration::from_millis(400);
 /// The service's own statement.
 const RANK: &str = include_str!("../../sql/queries/rank.sql");
 
@@ -94,15 +96,27 @@ pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
     Ok(connection)
 }
 
-/// Reads ranks of random players, one after the other, as long as `time`; bucket counts are known, as in a service that nobody
-/// writes to.
+/// Reads ranks of random players in several stretches of time, and gives the quickest: what else the machine does comes and goes,
+/// a layout that is slow to read stays so.
 pub async fn ranks(
     connection: &mut PgConnection,
     board: &str,
     players: u64,
-    time: Duration,
+    times: u32,
     random: &mut StdRng,
 ) -> Outcome<Times> {
+    let mut quickest = stretch(connection, board, players, random).await?;
+    for _ in 1..times {
+        let next = stretch(connection, board, players, random).await?;
+        if next.p50 < quickest.p50 {
+            quickest = next;
+        }
+    }
+    Ok(quickest)
+}
+
+/// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
+async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
     let Ranking { board_id, period_id, ranking_id } = ranking(connection, board).await?;
     let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
         "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",
@@ -111,7 +125,7 @@ pub async fn ranks(
     .fetch_one(&mut *connection)
     .await?;
     let mut times = Vec::new();
-    let mut end = Instant::now() + time;
+    let mut end = Instant::now() + STRETCH;
     // The first hundred make plans and fill caches.
     while times.len() < 200 || Instant::now() < end {
         let user = format!("player-{}", random.random_range(1..=players));
@@ -132,7 +146,7 @@ pub async fn ranks(
             return Err(format!("{user} has no rank").into());
         }
         if times.len() == 100 {
-            end = Instant::now() + time;
+            end = Instant::now() + STRETCH;
         }
     }
     times.drain(..100);

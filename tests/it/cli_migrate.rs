@@ -213,7 +213,7 @@ async fn rankings_of_the_second_schema_keep_their_players_counts_and_ranks() {
     // What was kept can be written to, and kept in shape.
     support_layout::aim(&mut connection, "main", 4, 0).await;
     assert!(support_layout::keep(&mut connection, 1, async |_, _, _| {}).await > 0);
-    query("SELECT centile.ensure_ledger_months(), centile_store.record_scores(1, 1::smallint, '{p60}', '{0}', '{NULL}', '{NULL}', '{NULL}')")
+    query("SELECT centile.ensure_ledger_months(), centile_store.record_scores(1, 0::smallint, '{p60}', '{0}', '{NULL}', '{NULL}', '{NULL}')")
         .execute(&pool)
         .await
         .unwrap();

@@ -79,7 +79,7 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
     let selector: String = sqlx::query_scalar(
         "SELECT 'week:' || label FROM centile_store.periods WHERE starts_at <= $1::timestamptz AND $1::timestamptz < ends_at AND kind = 'week'",
     )
-    .bind(format!("{day} 12:00Z").parse::<chrono::DateTime<chrono::Utc>>().unwrap())
+    .bind(format!("{day}T12:00:00Z").parse::<chrono::DateTime<chrono::Utc>>().unwrap())
     .fetch_one(&pool)
     .await
     .unwrap();
