@@ -9,7 +9,7 @@ SQLX_VERSION := 0.9.0
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench fmt schema prepare clean
+.PHONY: help setup run test check bench torture fmt schema prepare clean
 
 help: ## Shows this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
@@ -38,6 +38,9 @@ bench: setup ## Measures ranks beside count(*), then closing, about 20 minutes; 
 	@scripts/setup.sh bench
 	cargo bench --bench rank
 	cargo bench --bench close
+
+torture: setup ## Grows boards to a million players under every spread of scores, and says what their layouts came to; hours
+	cargo bench --bench layout
 
 fmt: ## Formats the Rust code
 	cargo fmt

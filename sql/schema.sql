@@ -894,7 +894,9 @@ CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bi
     AS $$
     SELECT s.bucket,
            centile_store.stripes_above(p_ranking_id, s.bucket, s.stripe),
-           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key,
+                                         CASE WHEN s.low_rank_key = p_rank_key THEN s.low_tie_key ELSE -9223372036854775808 END,
+                                         CASE WHEN s.low_rank_key = p_rank_key THEN s.low_user_key ELSE -9223372036854775808 END,
                                          s.next_rank_key, s.next_tie_key, s.next_user_key),
            s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key
     FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
@@ -3336,7 +3338,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a bucket between two keys, both excluded. Example: SELECT centile_store.count_between(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint[]
+CREATE FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -3351,13 +3353,13 @@ IF p_bucket < 1 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3365,13 +3367,13 @@ IF p_bucket < 3 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3381,13 +3383,13 @@ IF p_bucket < 5 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3395,13 +3397,13 @@ IF p_bucket < 7 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3413,13 +3415,13 @@ IF p_bucket < 9 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3427,13 +3429,13 @@ IF p_bucket < 11 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3443,13 +3445,13 @@ IF p_bucket < 13 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3457,13 +3459,13 @@ IF p_bucket < 15 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3477,13 +3479,13 @@ IF p_bucket < 17 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3491,13 +3493,13 @@ IF p_bucket < 19 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3507,13 +3509,13 @@ IF p_bucket < 21 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3521,13 +3523,13 @@ IF p_bucket < 23 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3539,13 +3541,13 @@ IF p_bucket < 25 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3553,13 +3555,13 @@ IF p_bucket < 27 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3569,13 +3571,13 @@ IF p_bucket < 29 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3583,13 +3585,13 @@ IF p_bucket < 31 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3605,13 +3607,13 @@ IF p_bucket < 33 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3619,13 +3621,13 @@ IF p_bucket < 35 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3635,13 +3637,13 @@ IF p_bucket < 37 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3649,13 +3651,13 @@ IF p_bucket < 39 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3667,13 +3669,13 @@ IF p_bucket < 41 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3681,13 +3683,13 @@ IF p_bucket < 43 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3697,13 +3699,13 @@ IF p_bucket < 45 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3711,13 +3713,13 @@ IF p_bucket < 47 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3731,13 +3733,13 @@ IF p_bucket < 49 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3745,13 +3747,13 @@ IF p_bucket < 51 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3761,13 +3763,13 @@ IF p_bucket < 53 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3775,13 +3777,13 @@ IF p_bucket < 55 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3793,13 +3795,13 @@ IF p_bucket < 57 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3807,13 +3809,13 @@ IF p_bucket < 59 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3823,13 +3825,13 @@ IF p_bucket < 61 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3837,13 +3839,13 @@ IF p_bucket < 63 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3861,13 +3863,13 @@ IF p_bucket < 65 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3875,13 +3877,13 @@ IF p_bucket < 67 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3891,13 +3893,13 @@ IF p_bucket < 69 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3905,13 +3907,13 @@ IF p_bucket < 71 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3923,13 +3925,13 @@ IF p_bucket < 73 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3937,13 +3939,13 @@ IF p_bucket < 75 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3953,13 +3955,13 @@ IF p_bucket < 77 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -3967,13 +3969,13 @@ IF p_bucket < 79 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -3987,13 +3989,13 @@ IF p_bucket < 81 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -4001,13 +4003,13 @@ IF p_bucket < 83 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -4017,13 +4019,13 @@ IF p_bucket < 85 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -4031,13 +4033,13 @@ IF p_bucket < 87 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -4049,13 +4051,13 @@ IF p_bucket < 89 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -4063,13 +4065,13 @@ IF p_bucket < 91 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -4079,13 +4081,13 @@ IF p_bucket < 93 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -4093,13 +4095,13 @@ IF p_bucket < 95 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -4112,13 +4114,13 @@ IF p_bucket < 97 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 ELSE
@@ -4126,13 +4128,13 @@ IF p_bucket < 99 THEN
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 ELSE
 RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
                           count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
                           count(*)]
-        FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND rank_key >= p_rank_key
+        FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
         AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
 END IF;
 END IF;
@@ -4141,7 +4143,7 @@ END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key. Example: SELECT centile_store.count_in_stripe(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key. Example: SELECT centile_store.count_in_stripe(50::smallint, 1, 0, 0, 0, 0, -9223372036854775808, -9223372036854775808, 100, 0, 0);';
 
 CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) RETURNS void
     LANGUAGE plpgsql
@@ -4183,10 +4185,13 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
 
-    SELECT nullif(CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END, '{}') INTO v_shape
+    SELECT x.shape INTO v_shape
     FROM centile_store.periods p
     JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
-    WHERE p.id = p_period_id
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape
+        OFFSET 0) x
+    WHERE p.id = p_period_id AND x.shape <> '{}'
     ORDER BY b.starts_at DESC LIMIT 1;
 
     WITH bound AS (
@@ -5254,15 +5259,16 @@ CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[
     LANGUAGE sql STABLE
     AS $$
     SELECT coalesce(array_agg(DISTINCT x.rank_key ORDER BY x.rank_key), '{}')
-    FROM (SELECT s.rank_key, s.part, lag(s.part) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS part_below
-          FROM (SELECT s.rank_key, s.tie_key, s.user_key,
+    FROM (SELECT s.rank_key, s.part, s.players, lag(s.part) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS part_below
+          FROM (SELECT s.rank_key, s.tie_key, s.user_key, sum(u.players) OVER () AS players,
                        -- Of the hundred parts the one in which the stripe begins.
                        div(100 * (sum(u.players) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) - u.players),
                            greatest(sum(u.players) OVER (), 1)) AS part
                 FROM generate_series(0, 99) AS n
                 CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)
                 JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = n AND s.stripe = u.place) s) x
-    WHERE x.part > x.part_below AND x.rank_key > -9223372036854775808
+    -- Nobody is above the hundredth part.
+    WHERE x.part > x.part_below AND x.part < 100 AND x.players >= 100 AND x.rank_key > -9223372036854775808
 $$;
 
 COMMENT ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) IS 'Rank keys that cut the players of a ranking into equal parts. Example: SELECT centile_store.ranking_shape(1);';
@@ -5837,13 +5843,14 @@ BEGIN
           FROM unnest(v_loads) WITH ORDINALITY AS u (players, place)) u;
     v_share := v_total / 100.0;
     SELECT u.place INTO v_full FROM unnest(v_loads) WITH ORDINALITY AS u (players, place) ORDER BY u.players DESC, u.place LIMIT 1;
-    IF coalesce(v_loads[v_full] <= 1.8 * v_share, true)
+    SELECT max(u.players) INTO v_largest
+    FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
+    -- Nor where stripes are so large beside a share that whole ones cannot be spread better: no move would be the last.
+    IF coalesce(v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest), true)
        OR NOT EXISTS (SELECT FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
                       WHERE g.id = p_ranking_id AND v_total >= b.balance_from) THEN
         RETURN;
     END IF;
-    SELECT max(u.players) INTO v_largest
-    FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
 
     FOR w IN 2..100 LOOP
         v_width := w;
@@ -5876,13 +5883,13 @@ $$;
 
 COMMENT ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) IS 'Stripes to be moved next so that the buckets stay even. Example: SELECT from_bucket, to_bucket, players FROM centile_store.stripe_moves(1);';
 
-CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, low_rank_key bigint, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
+CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, low_rank_key bigint, low_tie_key bigint, low_user_key bigint, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
     LANGUAGE sql STABLE
     AS $$
-    SELECT s.bucket, s.stripe, s.rank_key, coalesce(n.rank_key, 9223372036854775807), coalesce(n.tie_key, 9223372036854775807),
-           coalesce(n.user_key, 9223372036854775807)
+    SELECT s.bucket, s.stripe, s.rank_key, s.tie_key, s.user_key, coalesce(n.rank_key, 9223372036854775807),
+           coalesce(n.tie_key, 9223372036854775807), coalesce(n.user_key, 9223372036854775807)
     FROM (
-        SELECT s.bucket, s.stripe, s.rank_key FROM centile_store.stripes s
+        SELECT s.bucket, s.stripe, s.rank_key, s.tie_key, s.user_key FROM centile_store.stripes s
         WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (p_rank_key, p_tie_key, p_user_key)
         ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
     LEFT JOIN LATERAL (
@@ -5966,7 +5973,7 @@ CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallin
     AS $_$
 DECLARE
     v_target  integer;
-    v_left    integer := 5000;
+    v_left    integer := 2000;
     v_players bigint[];
     v_stripe  record;
     v_size    integer;
@@ -7346,8 +7353,8 @@ GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key 
 REVOKE ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) TO centile_service;

@@ -72,14 +72,25 @@ impl Keeper {
 pub async fn keep_all(service: &Service) -> Result<Kept> {
     let mut all = Kept::default();
     let current = service.store.current_rankings().await?;
-    for (ranking_id, batches) in &current {
-        if service.keeper.seen.lock().unwrap_or_else(PoisonError::into_inner).get(ranking_id) == Some(batches) {
-            continue;
+    let mut busy: Vec<i64> = {
+        let seen = service.keeper.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        current.iter().filter(|(id, batches)| seen.get(id) != Some(batches)).map(|(id, _)| *id).collect()
+    };
+    // In turn: a ranking that is never at rest is not to keep the others waiting.
+    while !busy.is_empty() {
+        let mut left = Vec::new();
+        for ranking_id in busy {
+            match keep_once(&service.store, ranking_id).await {
+                Ok(kept) => {
+                    all += kept;
+                    if kept.stripes_moved > 0 {
+                        left.push(ranking_id);
+                    }
+                }
+                Err(error) => tracing::error!(ranking_id, %error, "a layout could not be looked after"),
+            }
         }
-        match keep(&service.store, *ranking_id).await {
-            Ok(kept) => all += kept,
-            Err(error) => tracing::error!(ranking_id, %error, "a layout could not be looked after"),
-        }
+        busy = left;
     }
     *service.keeper.seen.lock().unwrap_or_else(PoisonError::into_inner) = current.into_iter().collect();
     Ok(all)
@@ -98,19 +109,25 @@ pub(crate) async fn keep_board(store: &Store, board_id: i32) -> Result<Kept> {
 async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
     let mut kept = Kept::default();
     loop {
-        kept.stripes_changed += tidy(store, ranking_id).await?;
-        let before = kept.stripes_moved;
-        for stripe in store.stripe_moves(ranking_id).await? {
-            // Another instance has changed the layout: what comes next is worked out anew.
-            let Some(rows) = paced(store.move_stripe(ranking_id, stripe)).await? else { break };
-            telemetry::count_moved_rows(rows);
-            kept.stripes_moved += 1;
-            kept.rows_moved += rows;
-        }
-        if kept.stripes_moved == before {
+        let once = keep_once(store, ranking_id).await?;
+        kept += once;
+        if once.stripes_moved == 0 {
             return Ok(kept);
         }
     }
+}
+
+/// Sees to the stripes of a ranking, and then to the bucket that is fullest.
+async fn keep_once(store: &Store, ranking_id: i64) -> Result<Kept> {
+    let mut kept = Kept { stripes_changed: tidy(store, ranking_id).await?, ..Kept::default() };
+    for stripe in store.stripe_moves(ranking_id).await? {
+        // Another instance has changed the layout: what comes next is worked out anew.
+        let Some(rows) = paced(store.move_stripe(ranking_id, stripe)).await? else { break };
+        telemetry::count_moved_rows(rows);
+        kept.stripes_moved += 1;
+        kept.rows_moved += rows;
+    }
+    Ok(kept)
 }
 
 /// Splits and merges the stripes of a ranking by their size; gives how many.

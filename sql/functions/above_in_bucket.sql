@@ -7,7 +7,9 @@ LANGUAGE sql STABLE
 AS $$
     SELECT s.bucket,
            centile_store.stripes_above(p_ranking_id, s.bucket, s.stripe),
-           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key,
+                                         CASE WHEN s.low_rank_key = p_rank_key THEN s.low_tie_key ELSE -9223372036854775808 END,
+                                         CASE WHEN s.low_rank_key = p_rank_key THEN s.low_user_key ELSE -9223372036854775808 END,
                                          s.next_rank_key, s.next_tie_key, s.next_user_key),
            s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key
     FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s

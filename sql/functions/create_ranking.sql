@@ -1,5 +1,5 @@
 -- An empty ranking for a period: its first stripes, spread over the 100 buckets, and counts of zero for every lane. They are cut
--- where the players of the period before were (the last one of the kind, closed or not), in as many parts as there are buckets,
+-- where the players of the period before were (the last one of the kind that has a shape, closed or not), in as many parts as there are buckets,
 -- since nobody has scored yet; else at the board's layout bounds; else there is one.
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
@@ -12,10 +12,13 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
 
-    SELECT nullif(CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END, '{}') INTO v_shape
+    SELECT x.shape INTO v_shape
     FROM centile_store.periods p
     JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
-    WHERE p.id = p_period_id
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape
+        OFFSET 0) x
+    WHERE p.id = p_period_id AND x.shape <> '{}'
     ORDER BY b.starts_at DESC LIMIT 1;
 
     WITH bound AS (

@@ -27,13 +27,14 @@ BEGIN
           FROM unnest(v_loads) WITH ORDINALITY AS u (players, place)) u;
     v_share := v_total / 100.0;
     SELECT u.place INTO v_full FROM unnest(v_loads) WITH ORDINALITY AS u (players, place) ORDER BY u.players DESC, u.place LIMIT 1;
-    IF coalesce(v_loads[v_full] <= 1.8 * v_share, true)
+    SELECT max(u.players) INTO v_largest
+    FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
+    -- Nor where stripes are so large beside a share that whole ones cannot be spread better: no move would be the last.
+    IF coalesce(v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest), true)
        OR NOT EXISTS (SELECT FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
                       WHERE g.id = p_ranking_id AND v_total >= b.balance_from) THEN
         RETURN;
     END IF;
-    SELECT max(u.players) INTO v_largest
-    FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
 
     FOR w IN 2..100 LOOP
         v_width := w;

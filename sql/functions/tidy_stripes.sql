@@ -1,13 +1,13 @@
 -- Gives the stripes of a bucket the size they should have: those past twice the target are cut into pieces of about the target,
--- neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads a few thousand
--- rows at most, so that the board's structure lock is not held for long: call it until it gives 0, the number of changes.
+-- neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads some two
+-- thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0, the number of changes.
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
 AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 5000;
+    v_left    integer := 2000;
     v_players bigint[];
     v_stripe  record;
     v_size    integer;

@@ -131,9 +131,9 @@ async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &m
                 board.take_ban(pool, player, banned).await;
             }
         }
-        Operation::Split(target) => {
+        Operation::Keep(target) => {
             for board in boards {
-                board.split(pool, *target).await;
+                board.keep(pool, *target).await;
             }
         }
         Operation::Rename(user, name) => {

@@ -5,7 +5,7 @@
 
 mod board;
 mod compare;
-mod layout;
+pub mod layout;
 mod stored;
 
 pub use compare::same;
@@ -167,7 +167,7 @@ async fn perform(
                 let at = board.reset(connection, user, players[user].internal_id).await;
                 source.instants.push(at);
             }
-            Operation::Split(target) => board.split(connection, *target).await,
+            Operation::Keep(target) => board.keep(connection, *target).await,
             Operation::Rename(..) => {}
         }
     }

@@ -9,6 +9,7 @@ use sqlx::PgPool;
 
 use super::{Player, client::Client, find_players};
 use crate::support::{
+    layout,
     oracle::{Act, Entry, Event, Mode, Oracle, Row, Slice, Ties, Verdict},
     random::Source,
 };
@@ -254,14 +255,16 @@ impl Board {
         self.oracle.is_banned(player.internal_id) && self.oracle.out_of_range(player.internal_id, None, &slices)
     }
 
-    /// Refines the layouts of all rankings behind the service's back.
-    pub async fn split(&self, pool: &PgPool, target: i32) {
-        sqlx::query("SELECT centile.split_stripes(ranking_id, $2) FROM centile.periods WHERE board = $1")
-            .bind(&self.slug)
-            .bind(target)
-            .execute(pool)
-            .await
-            .unwrap();
+    /// Brings the layouts of all rankings into shape behind the service's back.
+    pub async fn keep(&self, pool: &PgPool, target: i32) {
+        let mut connection = pool.acquire().await.unwrap();
+        layout::aim(&mut connection, &self.slug, target, 0).await;
+        let statement = "SELECT ranking_id FROM centile.periods WHERE board = $1 AND ranking_id IS NOT NULL";
+        let rankings: Vec<i64> =
+            sqlx::query_scalar(statement).bind(&self.slug).fetch_all(&mut *connection).await.unwrap();
+        for ranking_id in rankings {
+            layout::keep(&mut connection, ranking_id, async |_, _, _| {}).await;
+        }
     }
 
     /// Reads which acts the ledger has gained, takes them, and returns the time of the last.

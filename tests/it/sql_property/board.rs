@@ -9,6 +9,7 @@ use sqlx::PgConnection;
 
 use super::{Oracle, Players};
 use crate::support::{
+    layout,
     oracle::{Act, Entry, Event, Mode, Row, Slice, Ties, Verdict, lane_of},
     random::{Source, now},
 };
@@ -341,12 +342,12 @@ impl Board {
         row
     }
 
-    /// Refines the layouts of all rankings.
-    pub async fn split(&mut self, connection: &mut PgConnection, target: i32) {
+    /// Brings the layouts of all rankings into shape.
+    pub async fn keep(&mut self, connection: &mut PgConnection, target: i32) {
         self.find_periods(connection).await;
+        layout::aim(connection, &self.slug, target, 0).await;
         for period in &self.periods {
-            let statement = "SELECT centile.split_stripes($1, $2)";
-            sqlx::query(statement).bind(period.ranking_id).bind(target).execute(&mut *connection).await.unwrap();
+            layout::keep(connection, period.ranking_id, async |_, _, _| {}).await;
         }
     }
 

@@ -7,19 +7,27 @@ use sqlx::PgConnection;
 use super::board::Board;
 
 /// A rank key as three numbers, larger is better.
-type Key = [i64; 3];
+pub type Key = [i64; 3];
 
 /// Checks all rankings of a board.
-pub async fn check(connection: &mut PgConnection, board: &Board) {
+pub(super) async fn check(connection: &mut PgConnection, board: &Board) {
     let layouts = read(connection, board.periods.iter().map(|period| period.ranking_id).collect()).await;
     for period in &board.periods {
         layouts[&period.ranking_id].check(&format!("{} on {}", period.selector, board.slug));
     }
 }
 
+/// Checks one ranking, and gives what it is like.
+pub async fn check_ranking(connection: &mut PgConnection, ranking_id: i64, what: &str) -> Layout {
+    let mut layouts = read(connection, vec![ranking_id]).await;
+    let layout = layouts.remove(&ranking_id).unwrap_or_default();
+    layout.check(what);
+    layout
+}
+
 /// A ranking as it is stored.
-#[derive(Default)]
-struct Layout {
+#[derive(Debug, Default, PartialEq)]
+pub struct Layout {
     /// Lower bound of each stripe → (bucket, number of the stripe in it).
     stripes: BTreeMap<Key, (i16, i64)>,
     /// Bucket and key of each row.
@@ -95,6 +103,21 @@ async fn read(connection: &mut PgConnection, rankings: Vec<i64>) -> BTreeMap<i64
 }
 
 impl Layout {
+    /// Players of each stripe with its bucket, lowest first.
+    pub fn stripes(&self) -> Vec<(i16, i64)> {
+        self.stripes.values().map(|at| (at.0, self.stripe_counts[at])).collect()
+    }
+
+    /// Players of each bucket.
+    pub fn buckets(&self) -> Vec<i64> {
+        self.bucket_counts.values().copied().collect()
+    }
+
+    /// Lower bounds of the stripes, lowest first.
+    pub fn bounds(&self) -> Vec<Key> {
+        self.stripes.keys().copied().collect()
+    }
+
     fn check(&self, what: &str) {
         let rows: BTreeSet<Key> = self.rows.iter().map(|(_, key)| *key).collect();
         assert_eq!(rows.len(), self.rows.len(), "no key stands in two buckets: {what}");

@@ -9,6 +9,7 @@ mod command;
 mod database;
 pub mod freshness;
 mod import;
+pub mod layout;
 pub mod load;
 pub mod oracle;
 pub mod random;

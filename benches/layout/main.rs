@@ -1,0 +1,172 @@
+//! A layout that keeps itself while a board grows from nobody to a million players, for every way in which scores may be spread:
+//! through `centile serve`, on private servers. `make torture` runs it and prints the table that stands in docs/benchmarks.md.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::time::{Duration, Instant};
+
+use clap::{Parser, ValueEnum as _};
+use rand::{SeedableRng as _, rngs::StdRng};
+use sqlx::{Connection as _, PgConnection};
+use tokio::task::JoinHandle;
+
+#[path = "../common/mod.rs"]
+mod common;
+mod grow;
+mod report;
+mod sample;
+mod spread;
+
+use common::{Bench, Outcome, Serve, median};
+use grow::Sender;
+use report::Grown;
+use sample::Times;
+use spread::Spread;
+
+const SEED: u64 = 1;
+/// How often ranks are read while a board grows.
+const PARTS: u64 = 10;
+/// In how many stretches of time ranks are read each time.
+const SAMPLES: u32 = 3;
+/// In how many they are read in the end, once as the board has grown and once built anew.
+const LAST_SAMPLES: u32 = 10;
+/// How long a layout may take to come to rest after the last score.
+const PATIENCE: Duration = Duration::from_mins(10);
+/// How often a commit is timed.
+const PROBE: Duration = Duration::from_millis(50);
+
+/// What to grow.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Players of each board in the end
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1_000..))]
+    players: u64,
+
+    /// Only these spreads of scores, divided by commas
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Spread>,
+
+    /// What cargo gives to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let arguments = Arguments::parse();
+    let spreads = if arguments.only.is_empty() { Spread::value_variants().to_vec() } else { arguments.only };
+    report::head(arguments.players, SEED);
+    let mut all = Vec::new();
+    for spread in spreads {
+        // Servers of its own for each: none has the leavings of another to vacuum.
+        Bench::run(async |bench, _| {
+            if all.is_empty() {
+                println!("{}\n", bench.machine()?);
+                report::columns();
+            }
+            let grown = grow(bench, spread, arguments.players).await?;
+            grown.print();
+            all.push(grown);
+            Ok(())
+        })
+        .await?;
+    }
+    report::demands(&all);
+    Ok(())
+}
+
+async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
+    let board = "grown";
+    bench.psql(sample::NOTE_HOLDS)?;
+    let [mode, order, ties] = spread.rules();
+    bench.centile(&[
+        "board",
+        "create",
+        board,
+        "--mode",
+        mode,
+        "--order",
+        order,
+        "--ties",
+        ties,
+        "--periods",
+        "all_time",
+    ])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let serve = Serve::start(bench, &[])?;
+    let sender = Sender::new(&serve.address, board, key.trim());
+    let mut random = StdRng::seed_from_u64(SEED);
+    let mut reader = sample::connect(bench).await?;
+    let commits = time_commits(bench);
+
+    let mut grown = Grown { spread: spread.name(), players, ..Grown::default() };
+    for part in 1..=PARTS {
+        let (first, last) = (1 + players * (part - 1) / PARTS, players * part / PARTS);
+        let (scores, took) = sender.arrive(spread, first, last, &mut random).await?;
+        grown.scores += scores;
+        grown.seconds += took.as_secs_f64();
+        // As it is left at this moment: the timer goes on.
+        grown.while_growing.push(sample::ranks(&mut reader, board, last, SAMPLES, &mut random).await?.p50);
+    }
+    let began = Instant::now();
+    while !sample::is_in_shape(&mut reader, board).await? {
+        if began.elapsed() > PATIENCE {
+            return Err("the layout does not come to rest".into());
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    grown.rest_seconds = began.elapsed().as_secs_f64();
+    drop(serve);
+    let mut commits = stop(commits).await?;
+    grown.commit = Times { p50: median(commits.clone()), p99: sample::percentile(&mut commits, 99.0) };
+
+    grown.shape = Some(sample::shape(&mut reader, board).await?);
+    for (steps, name) in [(&mut grown.tidied, "tidy"), (&mut grown.moved, "move")] {
+        let statement = "SELECT ms, coalesce(rows, 0) FROM public.hold WHERE step = $1";
+        let rows: Vec<(f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
+        steps.extend(rows);
+    }
+    grown.wrong = sample::verify(bench, &sample::ranking(&mut reader, board).await?).await?;
+
+    bench.psql("VACUUM ANALYZE")?;
+    bench.psql("CHECKPOINT")?;
+    grown.last = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
+    bench.psql(&format!(
+        "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+                centile_store.swap_ranking(r.ranking_id, r.ledger_end)
+         FROM centile_store.begin_rebuild((SELECT p.id FROM centile.periods x JOIN centile_store.periods p ON p.id = x.period_id
+                                           WHERE x.board = '{board}')) r"
+    ))?;
+    bench.psql("VACUUM ANALYZE")?;
+    bench.psql("CHECKPOINT")?;
+    grown.best = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
+    reader.close().await?;
+    Ok(grown)
+}
+
+/// Times commits that nothing else waits for, until they are stopped: what a step's lock is held for after its statement.
+fn time_commits(bench: &Bench) -> Commits {
+    let url = bench.servers.database_url();
+    let stop = tokio_util::sync::CancellationToken::new();
+    let stopped = stop.clone();
+    let task = tokio::spawn(async move {
+        let mut connection = PgConnection::connect(&url).await?;
+        let mut times = Vec::new();
+        while !stopped.is_cancelled() {
+            tokio::time::sleep(PROBE).await;
+            let mut transaction = connection.begin().await?;
+            sqlx::query("INSERT INTO public.probe VALUES (1)").execute(&mut *transaction).await?;
+            let began = Instant::now();
+            transaction.commit().await?;
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        Ok(times)
+    });
+    (stop, task)
+}
+
+type Commits = (tokio_util::sync::CancellationToken, JoinHandle<sqlx::Result<Vec<f64>>>);
+
+async fn stop((stop, task): Commits) -> Outcome<Vec<f64>> {
+    stop.cancel();
+    Ok(task.await??)
+}

@@ -1,0 +1,126 @@
+//! What is printed.
+
+use crate::sample::{Shape, Times, percentile};
+
+/// What became of one board.
+#[derive(Debug, Default)]
+pub struct Grown {
+    pub spread: String,
+    pub players: u64,
+    pub scores: u64,
+    pub seconds: f64,
+    /// Median time of a rank, in milliseconds, after each part of the growth.
+    pub while_growing: Vec<f64>,
+    /// From the last score until nothing was left to be done.
+    pub rest_seconds: f64,
+    /// Steps by the time that they had the lock, in milliseconds, and the rows that they moved.
+    pub tidied: Vec<(f64, i64)>,
+    pub moved: Vec<(f64, i64)>,
+    pub commit: Times,
+    pub shape: Option<Shape>,
+    pub last: Option<Times>,
+    pub best: Option<Times>,
+    pub wrong: Vec<String>,
+}
+
+/// Something that has to hold, and what was found.
+type Demand = (&'static str, bool);
+
+impl Grown {
+    /// Rows moved between buckets for each score.
+    fn rows_per_score(&self) -> f64 {
+        self.moved.iter().map(|step| step.1).sum::<i64>() as f64 / self.scores.max(1) as f64
+    }
+
+    /// For how long steps had the lock, up to a percentage of them.
+    fn hold(&self, percent: f64) -> f64 {
+        let mut all: Vec<f64> = self.tidied.iter().chain(&self.moved).map(|step| step.0).collect();
+        percentile(&mut all, percent)
+    }
+
+    /// The slowest that ranks were while the board grew, beside the end.
+    fn slowest(&self) -> f64 {
+        self.while_growing.iter().copied().fold(0.0, f64::max) / self.last.map_or(f64::NAN, |times| times.p50)
+    }
+
+    /// How much slower than in a ranking built anew.
+    fn beside_best(&self) -> f64 {
+        self.last.map_or(f64::NAN, |times| times.p50) / self.best.map_or(f64::NAN, |times| times.p50)
+    }
+
+    fn demands(&self) -> [Demand; 7] {
+        let shape = self.shape.unwrap_or(Shape { bucket: f64::NAN, stripe: f64::NAN, stripes: 0 });
+        [
+            ("largest bucket at most twice its share", shape.bucket <= 2.0 || self.players < 100_000),
+            ("largest stripe at most twice its target", shape.stripe <= 2.0),
+            ("fewer than 2 rows moved for each score", self.rows_per_score() < 2.0),
+            ("rank within 1.5 times the best case", self.beside_best() <= 1.5),
+            ("rank while growing at most 5 times that in the end", self.slowest() <= 5.0),
+            (
+                "lock held at most 20 ms at the 99th percentile",
+                self.hold(99.0) + self.commit.p99 <= 20.0 || self.hold(99.0).is_nan(),
+            ),
+            ("nothing wrong", self.wrong.is_empty()),
+        ]
+    }
+
+    pub fn print(&self) {
+        let Some((shape, last, best)) = self.shape.zip(self.last).zip(self.best).map(|((a, b), c)| (a, b, c)) else {
+            return;
+        };
+        println!(
+            "| {} | {} | {:.0} | {} / {} | {:.2} | {:.2} | {:.2} | {} | {:.3}, {:.3} | {:.3}, {:.3} | {:.2} | {:.2} | {:.1}, {:.1}, {:.1} | {:.1}, {:.1} | {:.0} | {} |",
+            self.spread,
+            self.scores,
+            self.scores as f64 / self.seconds,
+            self.tidied.len(),
+            self.moved.len(),
+            self.rows_per_score(),
+            shape.bucket,
+            shape.stripe,
+            shape.stripes,
+            last.p50,
+            last.p99,
+            best.p50,
+            best.p99,
+            self.beside_best(),
+            self.slowest(),
+            self.hold(50.0),
+            self.hold(99.0),
+            self.hold(100.0),
+            self.commit.p50,
+            self.commit.p99,
+            self.rest_seconds,
+            if self.wrong.is_empty() { "yes".to_owned() } else { self.wrong.join("; ") },
+        );
+    }
+}
+
+pub fn head(players: u64, seed: u64) {
+    println!(
+        "Boards from nobody to {players} players through `centile serve`, 1,000 scores a request, 4 requests at a time; seed {seed}."
+    );
+}
+
+pub fn columns() {
+    println!(
+        "| scores | accepted | a second | steps: tidied / moved | rows moved a score | largest bucket ÷ share | largest stripe ÷ target \
+         | stripes | rank, ms: p50, p99 | built anew: p50, p99 | ÷ built anew | slowest while growing ÷ end \
+         | lock held, ms: p50, p99, max | a commit, ms: p50, p99 | s to come to rest | sound |"
+    );
+    println!("|{}", " --- |".repeat(16));
+}
+
+/// What holds of all boards, and where something does not.
+pub fn demands(all: &[Grown]) {
+    println!();
+    let Some(names) = all.first().map(Grown::demands) else { return };
+    for (n, (name, _)) in names.iter().enumerate() {
+        let failed: Vec<&str> =
+            all.iter().filter(|grown| !grown.demands()[n].1).map(|grown| grown.spread.as_str()).collect();
+        println!(
+            "- {name}: {}",
+            if failed.is_empty() { "holds".to_owned() } else { format!("NOT for {}", failed.join(", ")) }
+        );
+    }
+}

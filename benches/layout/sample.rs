@@ -1,0 +1,221 @@
+//! What is read from the database: ranks as the service reads them, the shape of a layout, how long its steps hold the lock.
+
+use std::{
+    str::FromStr as _,
+    time::{Duration, Instant},
+};
+
+use rand::{RngExt as _, rngs::StdRng};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
+
+use crate::common::{Bench, Outcome};
+
+/// How long ranks are read at a stretch.
+const STRETCH: Duration = Duration::from_millis(400);
+/// The service's own statement.
+const RANK: &str = include_str!("../../sql/queries/rank.sql");
+
+/// Notes how long each step has the structure lock: from the moment it is granted to the end of the statement. Writers are not
+/// touched, and waiting does not count.
+pub const NOTE_HOLDS: &str = "
+    CREATE UNLOGGED TABLE public.hold (step text, rows bigint, ms double precision, at timestamptz DEFAULT clock_timestamp());
+    CREATE TABLE public.probe (n bigint);
+    ALTER FUNCTION centile_store.tidy_stripes(bigint, smallint) RENAME TO tidy_stripes_itself;
+    ALTER FUNCTION centile_store.move_stripe(bigint, bigint, bigint, bigint, smallint) RENAME TO move_stripe_itself;
+    CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) RETURNS integer LANGUAGE plpgsql AS $$
+    DECLARE
+        v_since timestamptz;
+        v_done  integer;
+    BEGIN
+        PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+        v_since := clock_timestamp();
+        v_done := centile_store.tidy_stripes_itself(p_ranking_id, p_bucket);
+        INSERT INTO public.hold (step, rows, ms) VALUES ('tidy', 0, extract(epoch FROM clock_timestamp() - v_since) * 1000);
+        RETURN v_done;
+    END $$;
+    CREATE FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint)
+    RETURNS bigint LANGUAGE plpgsql AS $$
+    DECLARE
+        v_since timestamptz;
+        v_rows  bigint;
+    BEGIN
+        PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+        v_since := clock_timestamp();
+        v_rows := centile_store.move_stripe_itself(p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_to_bucket);
+        INSERT INTO public.hold (step, rows, ms) VALUES ('move', v_rows, extract(epoch FROM clock_timestamp() - v_since) * 1000);
+        RETURN v_rows;
+    END $$";
+
+/// A board's one ranking.
+pub struct Ranking {
+    pub board_id: i32,
+    pub period_id: i64,
+    pub ranking_id: i64,
+}
+
+/// Times of reading ranks, in milliseconds.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Times {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+/// What a layout is like.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape {
+    /// Players of the largest bucket by a hundredth of all.
+    pub bucket: f64,
+    /// Players of the largest stripe by the target.
+    pub stripe: f64,
+    pub stripes: i64,
+}
+
+/// The board's ranking as it is now.
+pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
+    let (board_id, period_id, ranking_id) = sqlx::query_as(
+        "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+         WHERE b.slug = $1",
+    )
+    .bind(board)
+    .fetch_one(connection)
+    .await?;
+    Ok(Ranking { board_id, period_id, ranking_id })
+}
+
+/// A connection with the settings of the service's readers.
+pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
+    let options = PgConnectOptions::from_str(&bench.servers.database_url())?.options([
+        ("jit", "off"),
+        ("timezone", "UTC"),
+        ("search_path", "pg_catalog,pg_temp"),
+        ("plan_cache_mode", "force_generic_plan"),
+        ("enable_seqscan", "off"),
+    ]);
+    let mut connection = PgConnection::connect_with(&options).await?;
+    sqlx::query("SELECT set_config('centile.epoch', centile.epoch(), false)").execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// Reads ranks of random players in several stretches of time, and gives the quickest: what else the machine does comes and goes,
+/// a layout that is slow to read stays so.
+pub async fn ranks(
+    connection: &mut PgConnection,
+    board: &str,
+    players: u64,
+    times: u32,
+    random: &mut StdRng,
+) -> Outcome<Times> {
+    let mut quickest = stretch(connection, board, players, random).await?;
+    for _ in 1..times {
+        let next = stretch(connection, board, players, random).await?;
+        if next.p50 < quickest.p50 {
+            quickest = next;
+        }
+    }
+    Ok(quickest)
+}
+
+/// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
+async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
+    let Ranking { board_id, period_id, ranking_id } = ranking(connection, board).await?;
+    let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
+        "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",
+    )
+    .bind(ranking_id)
+    .fetch_one(&mut *connection)
+    .await?;
+    let mut times = Vec::new();
+    let mut end = Instant::now() + STRETCH;
+    // The first hundred make plans and fill caches.
+    while times.len() < 200 || Instant::now() < end {
+        let user = format!("player-{}", random.random_range(1..=players));
+        let began = Instant::now();
+        let row = sqlx::query(AssertSqlSafe(RANK))
+            .bind(board_id)
+            .bind(period_id)
+            .bind(ranking_id)
+            .bind(None::<chrono::DateTime<chrono::Utc>>)
+            .bind(None::<chrono::DateTime<chrono::Utc>>)
+            .bind(&user)
+            .bind(layout)
+            .bind(&batches)
+            .fetch_one(&mut *connection)
+            .await?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+        if row.try_get::<Option<i64>, _>("score?")?.is_none() {
+            return Err(format!("{user} has no rank").into());
+        }
+        if times.len() == 100 {
+            end = Instant::now() + STRETCH;
+        }
+    }
+    times.drain(..100);
+    Ok(Times { p50: percentile(&mut times, 50.0), p99: percentile(&mut times, 99.0) })
+}
+
+/// The value that so many per cent are not above.
+pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+    let place = (values.len() as f64 * percent / 100.0) as usize;
+    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+/// The shape of the board's ranking.
+pub async fn shape(connection: &mut PgConnection, board: &str) -> Outcome<Shape> {
+    let ranking = ranking(connection, board).await?;
+    let (players, bucket, stripe, stripes): (i64, i64, f64, i64) = sqlx::query_as(
+        "SELECT (SELECT sum(c)::bigint FROM unnest(centile_store.bucket_totals($1)) AS c),
+                (SELECT max(c) FROM unnest(centile_store.bucket_totals($1)) AS c),
+                (SELECT max(c)::float8 / b.stripe_target FROM generate_series(0, 99) AS n
+                 CROSS JOIN unnest(centile_store.stripe_totals($1, n::smallint)) AS c),
+                (SELECT count(*) FROM centile_store.stripes WHERE ranking_id = $1)
+         FROM centile_store.boards b WHERE b.id = $2",
+    )
+    .bind(ranking.ranking_id)
+    .bind(ranking.board_id)
+    .fetch_one(connection)
+    .await?;
+    Ok(Shape { bucket: bucket as f64 * 100.0 / players.max(1) as f64, stripe, stripes })
+}
+
+/// Whether nothing is left to be done to the layout.
+pub async fn is_in_shape(connection: &mut PgConnection, board: &str) -> Outcome<bool> {
+    let ranking = ranking(connection, board).await?;
+    let statement = "SELECT NOT EXISTS (SELECT FROM centile_store.buckets_to_tidy($1)) AND NOT EXISTS (SELECT FROM centile_store.stripe_moves($1))";
+    Ok(sqlx::query_scalar(statement).bind(ranking.ranking_id).fetch_one(connection).await?)
+}
+
+/// What is wrong with the board's ranking: rows and counts that do not agree, entries that the ledger does not give.
+pub async fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
+    let (id, period) = (ranking.ranking_id, ranking.period_id);
+    let text = bench.psql(&format!(
+        "SET work_mem = '256MB';
+         WITH entry AS MATERIALIZED (SELECT * FROM centile_store.leaderboard WHERE ranking_id = {id}),
+         bucket_row AS MATERIALIZED (SELECT * FROM centile_store.leaderboard_bucket WHERE ranking_id = {id}),
+         counted AS (
+             SELECT (SELECT count(*) FROM entry) AS entries,
+                    (SELECT count(*) FROM bucket_row) AS rows,
+                    (SELECT sum(c) FROM unnest(centile_store.bucket_totals({id})) AS c) AS in_buckets,
+                    (SELECT sum(c) FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals({id}, n::smallint)) AS c) AS in_stripes,
+                    (SELECT count(*) FROM entry JOIN bucket_row b USING (rank_key, tie_key) WHERE b.user_key = -entry.user_id) AS same_keys)
+         SELECT 'counts: ' || counted::text FROM counted
+         WHERE (rows, in_buckets, in_stripes, same_keys) IS DISTINCT FROM (entries, entries::numeric, entries::numeric, entries)
+         UNION ALL
+         SELECT 'entries unlike the ledger: ' || count(*)
+         FROM entry l FULL JOIN centile.entries_from_ledger({period}) e USING (user_id)
+         WHERE (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros) IS DISTINCT FROM (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
+         HAVING count(*) > 0
+         UNION ALL
+         SELECT 'stripes that hold what they do not count: ' || count(*)
+         FROM (SELECT s.*, lead(ROW(s.rank_key, s.tie_key, s.user_key)) OVER o AS next,
+                      (centile_store.stripe_totals({id}, s.bucket))[s.stripe] AS players
+               FROM centile_store.stripes s WHERE s.ranking_id = {id} WINDOW o AS (ORDER BY s.rank_key, s.tie_key, s.user_key)) s
+         WHERE s.players <> (
+             SELECT count(*) FROM centile_store.leaderboard_bucket b
+             WHERE b.bucket = s.bucket AND b.ranking_id = {id} AND ROW(b.rank_key, b.tie_key, b.user_key) >= ROW(s.rank_key, s.tie_key, s.user_key)
+               AND (s.next IS NULL OR ROW(b.rank_key, b.tie_key, b.user_key) < s.next))
+         HAVING count(*) > 0"
+    ))?;
+    Ok(text.lines().map(ToOwned::to_owned).collect())
+}

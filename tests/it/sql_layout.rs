@@ -1,0 +1,234 @@
+//! The layout that keeps itself: every step on random rankings, steps that must not be taken, several keepers at once, and how a
+//! period begins.
+//!
+//! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many cases make a longer run.
+
+mod arena;
+mod first;
+
+use rand::{RngExt as _, seq::IndexedRandom as _};
+use sqlx::{Connection as _, PgConnection};
+use tokio_util::sync::CancellationToken;
+
+use self::arena::{Arena, Scores};
+use crate::{
+    sql_property::{Reproducible, layout::check_ranking, seeds},
+    support::{
+        TestDb, audit,
+        layout::{self, Step},
+    },
+};
+
+#[tokio::test]
+async fn every_step_keeps_every_rule_and_all_of_them_end_in_shape() {
+    let db = TestDb::new().await;
+    for seed in seeds(3) {
+        let _named = Reproducible(seed);
+        run(&db, seed).await;
+    }
+}
+
+async fn run(db: &TestDb, seed: u64) {
+    let mut arena = Arena::random(db, seed).await;
+    let scores = Scores::ALL[usize::try_from(seed).unwrap() % Scores::ALL.len()];
+    let players = arena.rng.random_range(100..300);
+    for round in 0..3 {
+        // Many come at once, then fewer; who is there already plays on.
+        let newcomers = if round == 0 { players } else { players / 4 };
+        for part in [newcomers / 2, newcomers - newcomers / 2] {
+            arena.play(scores, part).await;
+        }
+        arena.keep_and_check().await;
+        let target = *[4, 5, 7, 10].choose(&mut arena.rng).unwrap();
+        arena.aim(target, 50).await;
+        arena.keep_and_check().await;
+    }
+    // Nearly all leave.
+    arena.leave(8).await;
+    arena.keep_and_check().await;
+    assert_eq!(audit::rankings_are_sound(&db.pool().await).await, usize::try_from(arena.number).unwrap());
+}
+
+#[tokio::test]
+async fn stripes_whose_players_leave_are_merged() {
+    let db = TestDb::new().await;
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        let mut arena = Arena::random(&db, seed).await;
+        // Too few to be spread over buckets: where many stripes share one.
+        arena.aim(4, 1_000_000).await;
+        arena.play(Scores::Uniform, 600).await;
+        arena.keep_and_check().await;
+        let before = arena.layout("before they leave").await.stripes().len();
+        assert!(before > 100, "{before} stripes");
+        arena.leave(8).await;
+        arena.keep_and_check().await;
+        let after = arena.layout("after they left").await.stripes().len();
+        assert!(after * 2 < before, "{after} stripes of {before} are left");
+    }
+}
+
+#[tokio::test]
+async fn stripes_that_are_large_beside_their_buckets_come_to_rest() {
+    let db = TestDb::new().await;
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        let mut arena = Arena::random(&db, seed).await;
+        // A bucket's share is less than a stripe: no layout is even, and none may be sought for ever.
+        for players in [60, 130, 240] {
+            arena.aim(40, 0).await;
+            arena.play(Scores::Uniform, players).await;
+            arena.keep_and_check().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_step_planned_on_another_layout_does_nothing() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 1).await;
+    arena.aim(4, 50).await;
+    arena.play(Scores::Uniform, 300).await;
+    arena.tidy().await;
+    let planned = layout::moves(&mut arena.connection, arena.ranking_id).await;
+    assert!(planned.len() > 20, "{planned:?}");
+    // Another keeper was quicker.
+    for step in &planned {
+        assert!(layout::take(&mut arena.connection, arena.ranking_id, *step).await.unwrap().is_some());
+    }
+    let before = arena.dump().await;
+    for step in &planned {
+        assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, *step).await.unwrap(), None, "{step:?}");
+    }
+    for bucket in 0..100 {
+        let step = Step::Tidy(bucket);
+        assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, step).await.unwrap(), Some(0));
+    }
+    let nowhere = Step::Move { bound: [123_456_789, 1, 1], to_bucket: 3 };
+    assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, nowhere).await.unwrap(), None);
+    assert_eq!(arena.dump().await, before);
+}
+
+#[tokio::test]
+async fn a_move_that_would_break_the_order_is_refused() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 2).await;
+    arena.aim(4, 50).await;
+    arena.play(Scores::Uniform, 300).await;
+    arena.keep_and_check().await;
+    let layout = arena.layout("kept").await;
+    let stripes: Vec<_> = layout.bounds().into_iter().zip(layout.stripes()).collect();
+    let before = arena.dump().await;
+    let mut tried = 0;
+    for (n, (bound, (bucket, _))) in stripes.iter().enumerate() {
+        let below = if n == 0 { 0 } else { stripes[n - 1].1.0 };
+        let above = stripes.get(n + 1).map_or(99, |next| next.1.0);
+        for to_bucket in [below - 1, above + 1, *bucket, -1, 100] {
+            if to_bucket == *bucket || !(below..=above).contains(&to_bucket) || !(0..100).contains(&to_bucket) {
+                let step = Step::Move { bound: *bound, to_bucket };
+                let done = layout::take(&mut arena.connection, arena.ranking_id, step).await.unwrap();
+                assert_eq!(done, None, "{step:?} from {bucket}, between {below} and {above}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 100);
+    assert_eq!(arena.dump().await, before);
+}
+
+#[tokio::test]
+async fn damaged_counts_are_named_and_nothing_is_changed() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 3).await;
+    arena.aim(5, 0).await;
+    arena.play(Scores::Uniform, 200).await;
+    arena.tidy().await;
+    let planned = layout::moves(&mut arena.connection, arena.ranking_id).await;
+    let Some(Step::Move { bound, .. }) = planned.first() else { panic!("nothing to move") };
+    let bucket = arena.bucket_of(*bound).await;
+    for (damage, step) in [("+ 1", planned[0]), ("- 1", planned[0]), ("+ 40", Step::Tidy(bucket))] {
+        let statement = |sign: &str| {
+            let undo = if sign.starts_with('+') { sign.replace('+', "-") } else { sign.replace('-', "+") };
+            let set = |by: &str| {
+                format!(
+                    "UPDATE centile_store.stripe_counts SET counts = ARRAY(SELECT c {by} FROM unnest(counts) WITH ORDINALITY AS u (c, n) ORDER BY n)
+                     WHERE ranking_id = {} AND lane = 0 AND bucket = {bucket}",
+                    arena.ranking_id
+                )
+            };
+            (set(sign), set(&undo))
+        };
+        let (spoil, mend) = statement(damage);
+        db.execute(&spoil).await;
+        let before = arena.dump().await;
+        let error = layout::take(&mut arena.connection, arena.ranking_id, step).await.unwrap_err();
+        let error = error.as_database_error().unwrap();
+        assert_eq!(error.code().as_deref(), Some("CB900"), "{damage} before {step:?}: {error}");
+        assert!(error.message().contains(&format!("bucket {bucket} counts")), "{error}");
+        assert_eq!(arena.dump().await, before);
+        db.execute(&mend).await;
+    }
+    arena.keep_and_check().await;
+}
+
+#[tokio::test]
+async fn a_ranking_that_was_let_go_is_left_alone() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 4).await;
+    arena.play(Scores::Uniform, 300).await;
+    let before = arena.dump().await;
+    let released = arena.ranking_id;
+    let tidy = layout::steps(&mut arena.connection, released).await;
+    assert!(!tidy.is_empty());
+    arena.rebuild().await;
+    assert_ne!(arena.ranking_id, released);
+    arena.aim(4, 0).await;
+    for step in tidy.into_iter().chain(layout::moves(&mut arena.connection, released).await) {
+        let done = layout::take(&mut arena.connection, released, step).await.unwrap();
+        assert!(matches!(done, Some(0) | None), "{step:?} did {done:?}");
+    }
+    assert_eq!(arena.dump_of(released).await, before);
+    arena.keep_and_check().await;
+}
+
+/// Two keepers against each other and two writers, none of whom waits for another but in the database.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
+    let db = TestDb::new().await;
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        let mut arena = Arena::random(&db, seed).await;
+        arena.aim(5, 50).await;
+        arena.play(Scores::Uniform, 100).await;
+        let written = CancellationToken::new();
+        let mut keepers = Vec::new();
+        for _ in 0..2 {
+            let (url, ranking_id, written) = (db.url().to_owned(), arena.ranking_id, written.clone());
+            keepers.push(tokio::spawn(async move {
+                let mut connection = PgConnection::connect(&url).await.unwrap();
+                let (mut done, mut outdated) = (0, 0);
+                while !written.is_cancelled() {
+                    for step in layout::steps(&mut connection, ranking_id).await {
+                        match layout::take(&mut connection, ranking_id, step).await.unwrap() {
+                            Some(_) => done += 1,
+                            None => outdated += 1,
+                        }
+                    }
+                }
+                (done, outdated)
+            }));
+        }
+        let writers = arena.writers(2, 100).await;
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        written.cancel();
+        for keeper in keepers {
+            let (done, outdated) = keeper.await.unwrap();
+            assert!(done > 0, "a keeper had nothing to do; {outdated} of its steps came too late");
+        }
+        arena.keep_and_check().await;
+        check_ranking(&mut arena.connection, arena.ranking_id, "after keepers and writers").await;
+    }
+    audit::rankings_are_sound(&db.pool().await).await;
+}
