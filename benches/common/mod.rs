@@ -11,6 +11,7 @@ use std::{
 
 #[allow(dead_code, reason = "one of the benchmarks sends none")]
 pub mod load;
+pub mod read;
 
 use centile::{demo::Servers, local::PostgresOptions};
 
@@ -26,6 +27,7 @@ pub struct Bench {
 
 impl Bench {
     /// Starts the servers, migrates, measures, and leaves nothing behind. `measure` may keep files in the folder that it is given.
+    #[allow(dead_code, reason = "one of the benchmarks starts its servers again and again")]
     pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         Self::in_folder(async |dir| {
             Self::on(dir, Self::ephemeral(), async |bench| {
@@ -132,6 +134,16 @@ impl Serve {
         BufReader::new(child.stdout.take().ok_or("no output of serve")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on ").ok_or("serve did not start")?.to_owned();
         Ok(Self { child, address })
+    }
+}
+
+#[allow(dead_code, reason = "one of the benchmarks asks")]
+impl Serve {
+    /// The most memory that it ever had, in megabytes.
+    pub fn peak_memory_mb(&self) -> Outcome<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel does not say")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
     }
 }
 

@@ -16,10 +16,12 @@ mod report;
 mod sample;
 mod spread;
 
-use common::{Bench, Outcome, Serve, median};
+use common::{
+    Bench, Outcome, Serve, median,
+    read::{self, Times},
+};
 use grow::Sender;
 use report::Grown;
-use sample::Times;
 use spread::Spread;
 
 const SEED: u64 = 1;
@@ -95,7 +97,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let serve = Serve::start(bench, &[])?;
     let sender = Sender::new(&serve.address, board, key.trim());
     let mut random = StdRng::seed_from_u64(SEED);
-    let mut reader = sample::connect(bench).await?;
+    let mut reader = read::connect(bench).await?;
     let commits = time_commits(bench);
 
     let mut grown = Grown { spread: spread.name(), players, ..Grown::default() };
@@ -105,7 +107,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         grown.scores += scores;
         grown.seconds += took.as_secs_f64();
         // As it is left at this moment: the timer goes on.
-        grown.while_growing.push(sample::ranks(&mut reader, board, last, SAMPLES, &mut random).await?.p50);
+        grown.while_growing.push(read::ranks(&mut reader, board, last, SAMPLES, &mut random).await?.p50);
     }
     let began = Instant::now();
     while !sample::is_in_shape(&mut reader, board).await? {
@@ -117,7 +119,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     grown.rest_seconds = began.elapsed().as_secs_f64();
     drop(serve);
     let mut commits = stop(commits).await?;
-    grown.commit = Times { p50: median(commits.clone()), p99: sample::percentile(&mut commits, 99.0) };
+    grown.commit = Times { p50: median(commits.clone()), p99: read::percentile(&mut commits, 99.0) };
 
     grown.shape = Some(sample::shape(&mut reader, board).await?);
     for (steps, name) in [(&mut grown.tidied, "tidy"), (&mut grown.moved, "move")] {
@@ -125,11 +127,11 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         let rows: Vec<(f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
         steps.extend(rows);
     }
-    grown.wrong = sample::verify(bench, &sample::ranking(&mut reader, board).await?).await?;
+    grown.wrong = sample::verify(bench, &read::ranking(&mut reader, board).await?).await?;
 
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
-    grown.last = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
+    grown.last = Some(read::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
     bench.psql(&format!(
         "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
                 centile_store.swap_ranking(r.ranking_id, r.ledger_end)
@@ -138,7 +140,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     ))?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
-    grown.best = Some(sample::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
+    grown.best = Some(read::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
     reader.close().await?;
     Ok(grown)
 }

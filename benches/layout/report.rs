@@ -1,6 +1,9 @@
 //! What is printed.
 
-use crate::sample::{Shape, Times, percentile};
+use crate::{
+    common::read::{Times, percentile},
+    sample::Shape,
+};
 
 /// What became of one board.
 #[derive(Debug, Default)]

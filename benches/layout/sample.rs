@@ -1,19 +1,11 @@
-//! What is read from the database: ranks as the service reads them, the shape of a layout, how long its steps hold the lock.
+//! What is read from the database: the shape of a layout, whether it is right, how long its steps hold the lock.
 
-use std::{
-    str::FromStr as _,
-    time::{Duration, Instant},
+use sqlx::PgConnection;
+
+use crate::common::{
+    Bench, Outcome,
+    read::{Ranking, ranking},
 };
-
-use rand::{RngExt as _, rngs::StdRng};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
-
-use crate::common::{Bench, Outcome};
-
-/// How long ranks are read at a stretch.
-const STRETCH: Duration = Duration::from_millis(400);
-/// The service's own statement.
-const RANK: &str = include_str!("../../sql/queries/rank.sql");
 
 /// Notes how long each step has the structure lock: from the moment it is granted to the end of the statement. Writers are not
 /// touched, and waiting does not count.
@@ -46,20 +38,6 @@ pub const NOTE_HOLDS: &str = "
         RETURN v_rows;
     END $$";
 
-/// A board's one ranking.
-pub struct Ranking {
-    pub board_id: i32,
-    pub period_id: i64,
-    pub ranking_id: i64,
-}
-
-/// Times of reading ranks, in milliseconds.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Times {
-    pub p50: f64,
-    pub p99: f64,
-}
-
 /// What a layout is like.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
@@ -68,97 +46,6 @@ pub struct Shape {
     /// Players of the largest stripe by the target.
     pub stripe: f64,
     pub stripes: i64,
-}
-
-/// The board's ranking as it is now.
-pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
-    let (board_id, period_id, ranking_id) = sqlx::query_as(
-        "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
-         WHERE b.slug = $1",
-    )
-    .bind(board)
-    .fetch_one(connection)
-    .await?;
-    Ok(Ranking { board_id, period_id, ranking_id })
-}
-
-/// A connection with the settings of the service's readers.
-pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
-    let options = PgConnectOptions::from_str(&bench.servers.database_url())?.options([
-        ("jit", "off"),
-        ("timezone", "UTC"),
-        ("search_path", "pg_catalog,pg_temp"),
-        ("plan_cache_mode", "force_generic_plan"),
-        ("enable_seqscan", "off"),
-    ]);
-    let mut connection = PgConnection::connect_with(&options).await?;
-    sqlx::query("SELECT set_config('centile.epoch', centile.epoch(), false)").execute(&mut connection).await?;
-    Ok(connection)
-}
-
-/// Reads ranks of random players in several stretches of time, and gives the quickest: what else the machine does comes and goes,
-/// a layout that is slow to read stays so.
-pub async fn ranks(
-    connection: &mut PgConnection,
-    board: &str,
-    players: u64,
-    times: u32,
-    random: &mut StdRng,
-) -> Outcome<Times> {
-    let mut quickest = stretch(connection, board, players, random).await?;
-    for _ in 1..times {
-        let next = stretch(connection, board, players, random).await?;
-        if next.p50 < quickest.p50 {
-            quickest = next;
-        }
-    }
-    Ok(quickest)
-}
-
-/// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
-async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
-    let Ranking { board_id, period_id, ranking_id } = ranking(connection, board).await?;
-    let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
-        "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",
-    )
-    .bind(ranking_id)
-    .fetch_one(&mut *connection)
-    .await?;
-    let mut times = Vec::new();
-    let mut end = Instant::now() + STRETCH;
-    // The first hundred make plans and fill caches.
-    while times.len() < 200 || Instant::now() < end {
-        let user = format!("player-{}", random.random_range(1..=players));
-        let began = Instant::now();
-        let row = sqlx::query(AssertSqlSafe(RANK))
-            .bind(board_id)
-            .bind(period_id)
-            .bind(ranking_id)
-            .bind(None::<chrono::DateTime<chrono::Utc>>)
-            .bind(None::<chrono::DateTime<chrono::Utc>>)
-            .bind(&user)
-            .bind(layout)
-            .bind(&batches)
-            .fetch_one(&mut *connection)
-            .await?;
-        times.push(began.elapsed().as_secs_f64() * 1e3);
-        if row.try_get::<Option<i64>, _>("score?")?.is_none() {
-            return Err(format!("{user} has no rank").into());
-        }
-        if times.len() == 100 {
-            end = Instant::now() + STRETCH;
-        }
-    }
-    times.drain(..100);
-    Ok(Times { p50: percentile(&mut times, 50.0), p99: percentile(&mut times, 99.0) })
-}
-
-/// The value that so many per cent are not above.
-pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
-    let place = (values.len() as f64 * percent / 100.0) as usize;
-    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }
 
 /// The shape of the board's ranking.

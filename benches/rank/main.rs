@@ -15,7 +15,10 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Bench, Outcome, Serve, median, output};
+use common::{
+    Bench, Outcome, Serve, median, output,
+    read::{self, Answers},
+};
 
 const PLAYERS: u32 = 1_000_000;
 const ROUNDS: usize = 3;
@@ -59,7 +62,7 @@ fn measure(bench: &Bench, dir: &Path) -> Outcome<()> {
     let serve = Serve::start(bench, &[])?;
     compare(bench, &serve.address)?;
     let script = dir.join("random.lua");
-    fs::write(&script, random_player_script())?;
+    read::write_script(&script, "bench", PLAYERS.into(), SEED)?;
     let plain = dir.join("plain.sql");
     fs::write(
         &plain,
@@ -70,7 +73,7 @@ fn measure(bench: &Bench, dir: &Path) -> Outcome<()> {
     let mut rounds = Vec::new();
     // The first round warms caches and plans, and does not count.
     for round in 0..=ROUNDS {
-        let ranks = wrk(&script, &serve.address)?;
+        let ranks = read::wrk(&script, &serve.address, SECONDS)?;
         let counts = pgbench(bench, &plain)?;
         if round > 0 {
             rounds.push((ranks, counts));
@@ -99,29 +102,6 @@ fn compare(bench: &Bench, address: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Requests per second and the latencies that wrk prints.
-fn wrk(script: &Path, address: &str) -> Outcome<Ranks> {
-    let text = output(
-        Command::new("wrk").args(["-t1", "-c32", &format!("-d{SECONDS}s"), "--latency", "-s"]).arg(script).arg(address),
-    )?;
-    if text.contains("Non-2xx") || text.contains("Socket errors") {
-        return Err(format!("wrk saw errors:\n{text}").into());
-    }
-    let field = |name: &str| {
-        text.lines()
-            .find_map(|line| line.trim().strip_prefix(name))
-            .map(|rest| rest.trim().to_owned())
-            .ok_or(format!("wrk prints no {name}"))
-    };
-    Ok(Ranks { per_second: field("Requests/sec:")?.parse()?, p50: field("50%")?, p99: field("99%")? })
-}
-
-struct Ranks {
-    per_second: f64,
-    p50: String,
-    p99: String,
-}
-
 /// One event for each player, scores from 0 to a million.
 fn write_scores(file: &Path) -> Outcome<()> {
     let mut random = StdRng::seed_from_u64(SEED);
@@ -132,12 +112,6 @@ fn write_scores(file: &Path) -> Outcome<()> {
     }
     out.flush()?;
     Ok(())
-}
-
-fn random_player_script() -> String {
-    format!(
-        "math.randomseed({SEED})\nfunction request()\n  return wrk.format('GET', '/v1/boards/bench/scores/player-' .. math.random({PLAYERS}) .. '?around=0')\nend\n"
-    )
 }
 
 fn pgbench(bench: &Bench, script: &Path) -> Outcome<f64> {
@@ -151,7 +125,7 @@ fn pgbench(bench: &Bench, script: &Path) -> Outcome<f64> {
     Ok(line.split(' ').next().unwrap_or_default().parse()?)
 }
 
-fn report(rounds: &[(Ranks, f64)], import_seconds: f64, machine: &str) {
+fn report(rounds: &[(Answers, f64)], import_seconds: f64, machine: &str) {
     println!("{machine}; {PLAYERS} players, seed {SEED}.");
     println!(
         "Import of {PLAYERS} events: {import_seconds:.0} s, {:.0} events/s.\n",

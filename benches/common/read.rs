@@ -1,0 +1,157 @@
+//! Ranks as the service reads them: its own statement, with the settings of its readers.
+#![allow(dead_code, reason = "not every benchmark reads in all ways")]
+
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    str::FromStr as _,
+    time::{Duration, Instant},
+};
+
+use rand::{RngExt as _, rngs::StdRng};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
+
+use super::{Bench, Outcome, output};
+
+/// How long ranks are read at a stretch.
+const STRETCH: Duration = Duration::from_millis(400);
+/// The service's own statement.
+const RANK: &str = include_str!("../../sql/queries/rank.sql");
+
+/// A board's ranking of all time.
+pub struct Ranking {
+    pub board_id: i32,
+    pub period_id: i64,
+    pub ranking_id: i64,
+}
+
+/// Times of reading ranks, in milliseconds.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Times {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+/// The board's ranking of all time, as it is now.
+pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
+    let (board_id, period_id, ranking_id) = sqlx::query_as(
+        "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
+         WHERE b.slug = $1 AND p.kind = 'all_time'",
+    )
+    .bind(board)
+    .fetch_one(connection)
+    .await?;
+    Ok(Ranking { board_id, period_id, ranking_id })
+}
+
+/// A connection with the settings of the service's readers.
+pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
+    let options = PgConnectOptions::from_str(&bench.servers.database_url())?.options([
+        ("jit", "off"),
+        ("timezone", "UTC"),
+        ("search_path", "pg_catalog,pg_temp"),
+        ("plan_cache_mode", "force_generic_plan"),
+        ("enable_seqscan", "off"),
+    ]);
+    let mut connection = PgConnection::connect_with(&options).await?;
+    sqlx::query("SELECT set_config('centile.epoch', centile.epoch(), false)").execute(&mut connection).await?;
+    Ok(connection)
+}
+
+/// Reads ranks of random players in several stretches of time, and gives the quickest: what else the machine does comes and goes,
+/// a layout that is slow to read stays so.
+pub async fn ranks(
+    connection: &mut PgConnection,
+    board: &str,
+    players: u64,
+    times: u32,
+    random: &mut StdRng,
+) -> Outcome<Times> {
+    let mut quickest = stretch(connection, board, players, random).await?;
+    for _ in 1..times {
+        let next = stretch(connection, board, players, random).await?;
+        if next.p50 < quickest.p50 {
+            quickest = next;
+        }
+    }
+    Ok(quickest)
+}
+
+/// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
+async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
+    let Ranking { board_id, period_id, ranking_id } = ranking(connection, board).await?;
+    let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
+        "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",
+    )
+    .bind(ranking_id)
+    .fetch_one(&mut *connection)
+    .await?;
+    let mut times = Vec::new();
+    let mut end = Instant::now() + STRETCH;
+    // The first hundred make plans and fill caches.
+    while times.len() < 200 || Instant::now() < end {
+        let user = format!("player-{}", random.random_range(1..=players));
+        let began = Instant::now();
+        let row = sqlx::query(AssertSqlSafe(RANK))
+            .bind(board_id)
+            .bind(period_id)
+            .bind(ranking_id)
+            .bind(None::<chrono::DateTime<chrono::Utc>>)
+            .bind(None::<chrono::DateTime<chrono::Utc>>)
+            .bind(&user)
+            .bind(layout)
+            .bind(&batches)
+            .fetch_one(&mut *connection)
+            .await?;
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+        if row.try_get::<Option<i64>, _>("score?")?.is_none() {
+            return Err(format!("{user} has no rank").into());
+        }
+        if times.len() == 100 {
+            end = Instant::now() + STRETCH;
+        }
+    }
+    times.drain(..100);
+    Ok(Times { p50: percentile(&mut times, 50.0), p99: percentile(&mut times, 99.0) })
+}
+
+/// The value that so many per cent are not above.
+pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+    let place = (values.len() as f64 * percent / 100.0) as usize;
+    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
+}
+
+/// What `wrk` says of a run.
+pub struct Answers {
+    pub per_second: f64,
+    pub p50: String,
+    pub p99: String,
+}
+
+/// Writes a script by which `wrk` asks for the ranks of random players of a board.
+pub fn write_script(file: &Path, board: &str, players: u64, seed: u64) -> Outcome<()> {
+    let script = format!(
+        "math.randomseed({seed})\nfunction request()\n  return wrk.format('GET', '/v1/boards/{board}/scores/player-' .. math.random({players}) .. '?around=0')\nend\n"
+    );
+    Ok(fs::write(file, script)?)
+}
+
+/// Asks over HTTP with 32 connections: requests per second and latencies.
+pub fn wrk(script: &Path, address: &str, seconds: u32) -> Outcome<Answers> {
+    let text = output(
+        Command::new("wrk").args(["-t1", "-c32", &format!("-d{seconds}s"), "--latency", "-s"]).arg(script).arg(address),
+    )?;
+    if text.contains("Non-2xx") || text.contains("Socket errors") {
+        return Err(format!("wrk saw errors:\n{text}").into());
+    }
+    let field = |name: &str| {
+        text.lines()
+            .find_map(|line| line.trim().strip_prefix(name))
+            .map(|rest| rest.trim().to_owned())
+            .ok_or(format!("wrk prints no {name}"))
+    };
+    Ok(Answers { per_second: field("Requests/sec:")?.parse()?, p50: field("50%")?, p99: field("99%")? })
+}

@@ -1,0 +1,137 @@
+//! What ten times the players cost: the same ranks among a million and among ten million, on one server, in turn; how long first
+//! loads take, and what `serve` needs of memory. `cargo bench --bench growth` prints what stands in docs/benchmarks.md.
+#![allow(clippy::print_stdout, reason = "a command-line tool")]
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write as _},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use clap::Parser;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+use common::{
+    Bench, Outcome, Serve,
+    load::{self, Load},
+    median, read,
+};
+
+const SEED: u64 = 1;
+const ROUNDS: u32 = 3;
+/// How long `wrk` asks at a time.
+const SECONDS: u32 = 10;
+/// Stretches in which statements are timed, per round.
+const STRETCHES: u32 = 5;
+/// Load under which memory is looked at.
+const LOAD: Duration = Duration::from_secs(60);
+
+/// What to load.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Players of the smaller board
+    #[arg(long, default_value_t = 1_000_000)]
+    few: u64,
+
+    /// Players of the larger one
+    #[arg(long, default_value_t = 10_000_000)]
+    many: u64,
+
+    /// What cargo gives to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// A board and what was measured on it.
+struct Board {
+    name: &'static str,
+    players: u64,
+    statements: Vec<f64>,
+    answers: Vec<f64>,
+}
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let Arguments { few, many, .. } = Arguments::parse();
+    Bench::run(async |bench, dir| measure(bench, dir, few, many).await).await
+}
+
+async fn measure(bench: &Bench, dir: &Path, few: u64, many: u64) -> Outcome<()> {
+    println!("{}; seed {SEED}\n", bench.machine()?);
+    let mut boards = [("few", few), ("many", many)].map(|(name, players)| Board {
+        name,
+        players,
+        statements: Vec::new(),
+        answers: Vec::new(),
+    });
+    for board in &boards {
+        load(bench, dir, board)?;
+    }
+    bench.psql("VACUUM ANALYZE")?;
+    bench.psql("CHECKPOINT")?;
+
+    let serve = Serve::start(bench, &[])?;
+    let mut reader = read::connect(bench).await?;
+    let mut random = StdRng::seed_from_u64(SEED);
+    let script = dir.join("random.lua");
+    // The first round warms caches, and does not count.
+    for round in 0..=ROUNDS {
+        for board in &mut boards {
+            let times = read::ranks(&mut reader, board.name, board.players, STRETCHES, &mut random).await?;
+            read::write_script(&script, board.name, board.players, SEED)?;
+            let answers = read::wrk(&script, &serve.address, SECONDS)?;
+            if round > 0 {
+                println!(
+                    "round {round}, {} players: statement p50 {:.3} ms, p99 {:.3} ms; HTTP {:.0}/s, p50 {}, p99 {}",
+                    board.players, times.p50, times.p99, answers.per_second, answers.p50, answers.p99
+                );
+                board.statements.push(times.p50);
+                board.answers.push(answers.per_second);
+            }
+        }
+    }
+    let [few, many] = boards;
+    println!(
+        "\n{} players beside {}: a statement takes {:.2} times as long, over HTTP there are {:.2} times fewer answers a second",
+        many.players,
+        few.players,
+        median(many.statements) / median(few.statements),
+        median(few.answers) / median(many.answers)
+    );
+
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let writes = Load::start(500, load::scores(&serve.address, many.name, key.trim(), many.players));
+    let reads = Load::start(200, load::ranks(&serve.address, many.name, "week", many.players));
+    tokio::time::sleep(LOAD).await;
+    writes.stop().await;
+    reads.stop().await;
+    println!("memory of serve after all this, at most: {:.0} MB", serve.peak_memory_mb()?);
+    Ok(())
+}
+
+/// One event for each player, loaded as a whole.
+fn load(bench: &Bench, dir: &Path, board: &Board) -> Outcome<()> {
+    let file = dir.join("scores.csv");
+    let mut random = StdRng::seed_from_u64(SEED);
+    let mut out = BufWriter::new(File::create(&file)?);
+    writeln!(out, "user_id,points")?;
+    for n in 1..=board.players {
+        writeln!(out, "player-{n},{}", random.random_range(0..=1_000_000_000))?;
+    }
+    out.flush()?;
+    bench.centile(&["board", "create", board.name, "--periods", "all_time,week,month"])?;
+    let began = Instant::now();
+    let said =
+        bench.centile(&["import", "--fast", file.to_str().ok_or("a path that is no text")?, "--board", board.name])?;
+    println!(
+        "{} events of as many players, all_time, week and month: {:.0} s\n{said}",
+        board.players,
+        began.elapsed().as_secs_f64()
+    );
+    fs::remove_file(file)?;
+    Ok(())
+}
