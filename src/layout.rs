@@ -95,7 +95,7 @@ pub(crate) async fn keep_board(store: &Store, board_id: i32) -> Result<Kept> {
 }
 
 /// Brings the layout of a ranking into shape.
-async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
+pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
     let mut kept = Kept::default();
     loop {
         kept.stripes_changed += tidy(store, ranking_id).await?;
