@@ -862,6 +862,22 @@ $$;
 
 COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
+CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+DECLARE
+    v_source record;
+BEGIN
+    SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
+    RETURN QUERY
+    SELECT d.* FROM centile_store.differences(
+        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), p_limit) d;
+END
+$$;
+
+COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Where a period differs from what the ledger gives: up to so many rows of each kind, and how many of the kind there are; no row when all is well. It reads all of the period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
+
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -2655,6 +2671,60 @@ $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
 
+CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '64MB'
+    SET enable_nestloop TO 'off'
+    AS $_$
+DECLARE
+    v_period centile_store.periods;
+    v_top    jsonb;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                   WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, NULL::jsonb, NULL::jsonb, 1::bigint;
+        RETURN;
+    END IF;
+    v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
+    RETURN QUERY EXECUTE format($query$
+        WITH ledger AS MATERIALIZED (
+            %s
+        ), row AS (
+            SELECT CASE WHEN a.user_id IS NULL THEN 'archive row missing' WHEN e.user_id IS NULL THEN 'archive row unexpected' ELSE 'archive row different' END AS kind,
+                   coalesce(e.user_id, a.user_id) AS user_id,
+                   CASE WHEN e.user_id IS NOT NULL THEN to_jsonb(e) - 'user_id' END AS expected,
+                   CASE WHEN a.user_id IS NOT NULL THEN to_jsonb(a) - 'user_id' END AS found
+            FROM ledger e
+            FULL JOIN centile_archive.%I a ON a.user_id = e.user_id
+            WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at)
+        -- As many as were frozen: the board may say another number by now.
+        ), top AS (
+            SELECT coalesce(e."position", t.place) AS place,
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'rank', e.rank, 'score', e.score) END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score') END AS found
+            FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
+            FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
+        )
+        SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
+        FROM (SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n FROM row d) d
+        WHERE d.n <= $1
+        UNION ALL
+        SELECT 'frozen top', format('position %%s', d.place), d.expected, d.found, d.total
+        FROM (SELECT t.*, count(*) OVER () AS total, row_number() OVER (ORDER BY t.place) AS n FROM top t WHERE t.expected IS DISTINCT FROM t.found) d
+        WHERE d.n <= $1
+        UNION ALL
+        SELECT 'archive players', p.subject, to_jsonb(l.players), p.found, 1
+        FROM (SELECT count(*) AS players FROM ledger) l
+        CROSS JOIN (VALUES ('players of the period', to_jsonb($3)), ('players of the frozen top', $2 -> 'players')) AS p (subject, found)
+        WHERE to_jsonb(l.players) IS DISTINCT FROM p.found
+        $query$, centile_store.archive_query(p_period_id), v_period.archive_name)
+    USING p_limit, v_top, v_period.archive_players;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
+
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET work_mem TO '128MB'
@@ -2664,17 +2734,18 @@ DECLARE
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
-    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
+    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
     v_misplaced   text := 'false';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
     END IF;
+    -- Which ranking that is the statement finds itself: a rebuild may put another in its place at any moment.
     -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
     IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
-               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
+               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
@@ -2699,7 +2770,7 @@ BEGIN
         FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
         $query$, v_period.archive_name, v_live, v_misplaced)
     INTO v_players, v_last_at, v_differences
-    USING p_period_id, v_period.board_id, v_period.ranking_id;
+    USING p_period_id, v_period.board_id;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;
@@ -3337,6 +3408,45 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a bucket between two keys, both excluded. Example: SELECT centile_store.count_between(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
+
+CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint DEFAULT NULL::smallint, p_most bigint DEFAULT NULL::bigint) RETURNS TABLE(bucket smallint, stripe integer, expected bigint, found bigint)
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '32MB'
+    AS $_$
+#variable_conflict use_column
+DECLARE
+    v_loads bigint[] := centile_store.bucket_totals(p_ranking_id);
+BEGIN
+    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = p_ranking_id) THEN
+        RETURN;
+    ELSIF p_bucket IS NULL THEN
+        RETURN QUERY
+        SELECT x.bucket, NULL::integer, x.in_stripes, x.in_bucket
+        FROM (SELECT n::smallint AS bucket, coalesce(v_loads[n + 1], 0) AS in_bucket,
+                     (SELECT coalesce(sum(u.players), 0)::bigint FROM unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players)) AS in_stripes
+              FROM generate_series(0, 99) AS n) x
+        WHERE x.in_stripes <> x.in_bucket
+        ORDER BY x.bucket;
+    ELSIF p_most IS NULL OR coalesce(v_loads[p_bucket + 1], 0) <= p_most THEN
+        RETURN QUERY EXECUTE format($query$
+            SELECT $2, coalesce(r.stripe, c.stripe)::integer, coalesce(r.players, 0), coalesce(c.players, 0)
+            FROM (SELECT k.stripe, count(*) FILTER (WHERE NOT k.is_bound) AS players
+                  FROM (SELECT b.is_bound,
+                               count(*) FILTER (WHERE b.is_bound) OVER (ORDER BY b.rank_key, b.tie_key, b.user_key, NOT b.is_bound ROWS UNBOUNDED PRECEDING) AS stripe
+                        FROM (SELECT rank_key, tie_key, user_key, false AS is_bound FROM centile_store.%I WHERE ranking_id = $1
+                              UNION ALL
+                              SELECT rank_key, tie_key, user_key, true FROM centile_store.stripes WHERE ranking_id = $1 AND bucket = $2) b) k
+                  GROUP BY k.stripe) r
+            FULL JOIN unnest($3) WITH ORDINALITY AS c (players, stripe) ON c.stripe = r.stripe
+            WHERE coalesce(r.players, 0) <> coalesce(c.players, 0)
+            ORDER BY 2
+            $query$, centile_store.bucket_table(p_bucket))
+        USING p_ranking_id, p_bucket, centile_store.stripe_totals(p_ranking_id, p_bucket);
+    END IF;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) IS 'Where the counts of a ranking differ from each other, or from the rows of a bucket. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';
 
 CREATE FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -4259,6 +4369,29 @@ $$;
 
 COMMENT ON FUNCTION centile_store.cut_off_period(p_period_id bigint) IS 'Begins to close a period that is over: nothing enters it any more. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';
 
+CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    IF v_period.ranking_id IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
+        RETURN QUERY
+        SELECT d.kind, d.subject, d.expected, d.found, d.total
+        FROM (SELECT l.*, count(*) OVER (PARTITION BY l.kind) AS total, row_number() OVER (PARTITION BY l.kind ORDER BY l.place, l.subject) AS n
+              FROM centile_store.layout_differences(v_period.ranking_id) l) d
+        WHERE d.n <= p_limit
+        ORDER BY d.kind, d.n;
+    ELSIF v_period.frozen_top IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM centile_store.closed_differences(p_period_id, p_limit);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) IS 'Where a period differs from the ledger. Example: SELECT * FROM centile_store.differences(1);';
+
 CREATE FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -4819,6 +4952,76 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
 
+CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_ranking centile_store.rankings;
+BEGIN
+    SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    RETURN QUERY
+    WITH stripe AS (
+        SELECT s.*, row_number() OVER (PARTITION BY s.bucket ORDER BY s.rank_key, s.tie_key, s.user_key) AS number,
+               lag(s.bucket) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS bucket_below
+        FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id
+    ), stripes_of AS (
+        SELECT n AS bucket, (SELECT count(*) FROM stripe s WHERE s.bucket = n) AS stripes FROM generate_series(0, 99) AS n
+    ), lane AS (
+        SELECT n AS lane FROM generate_series(0, v_ranking.lanes - 1) AS n
+    )
+    -- Every key is in a stripe.
+    SELECT 'layout', -1, 'lowest stripe', to_jsonb('begins at the least key'::text), to_jsonb('begins above it'::text)
+    WHERE NOT EXISTS (SELECT FROM stripe s
+                      WHERE (s.rank_key, s.tie_key, s.user_key) = (-9223372036854775808, -9223372036854775808, -9223372036854775808))
+    UNION ALL
+    SELECT 'layout', s.bucket::integer, format('number of the stripe at (%s, %s, %s) of bucket %s', s.rank_key, s.tie_key, s.user_key, s.bucket),
+           to_jsonb(s.number), to_jsonb(s.stripe)
+    FROM stripe s WHERE s.stripe <> s.number
+    UNION ALL
+    SELECT 'layout', s.bucket::integer, format('bucket of the stripe at (%s, %s, %s)', s.rank_key, s.tie_key, s.user_key),
+           to_jsonb(format('%s or higher', s.bucket_below)), to_jsonb(s.bucket)
+    FROM stripe s WHERE s.bucket < s.bucket_below
+    UNION ALL
+    -- A bucket that stripes have left may keep rows without any number.
+    SELECT 'layout', c.bucket::integer, format('numbers in the counts of bucket %s, lane %s', c.bucket, c.lane),
+           to_jsonb(o.stripes), to_jsonb(cardinality(c.counts))
+    FROM centile_store.stripe_counts c
+    JOIN stripes_of o ON o.bucket = c.bucket
+    WHERE c.ranking_id = p_ranking_id AND cardinality(c.counts) <> o.stripes
+    UNION ALL
+    SELECT 'lane rows', o.bucket, format('stripe counts of bucket %s, lane %s', o.bucket, l.lane), to_jsonb(1), to_jsonb(c.rows)
+    FROM stripes_of o
+    CROSS JOIN lane l
+    CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.stripe_counts c
+                        WHERE c.ranking_id = p_ranking_id AND c.bucket = o.bucket AND c.lane = l.lane) c
+    WHERE c.rows > 1 OR c.rows = 0 AND o.stripes > 0
+    UNION ALL
+    SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
+    FROM lane l
+    CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id AND c.lane = l.lane) c
+    WHERE c.rows <> 1
+    UNION ALL
+    SELECT 'lane rows', 101, format('lane %s of the board', l.lane), to_jsonb(1), to_jsonb(b.rows)
+    FROM lane l
+    CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.board_lanes b
+                        WHERE b.board_id = v_ranking.board_id AND b.lane = l.lane) b
+    WHERE b.rows <> 1
+    UNION ALL
+    -- Nobody adds these up.
+    SELECT 'lane rows', 102, format('%s of lane %s, which the board has not', x.what, x.lane), to_jsonb(0), to_jsonb(count(*))
+    FROM (SELECT 'stripe counts' AS what, c.lane FROM centile_store.stripe_counts c WHERE c.ranking_id = p_ranking_id
+          UNION ALL
+          SELECT 'bucket counts', c.lane FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id) x
+    WHERE x.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
+    GROUP BY x.what, x.lane
+    UNION ALL
+    SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
+    FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'What is wrong with a ranking''s layout and with its rows per lane. Example: SELECT * FROM centile_store.layout_differences(1);';
+
 CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
     LANGUAGE sql STABLE
     AS $$
@@ -5174,6 +5377,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_count(p_ranking_id bigint) IS 'Players of a ranking. Example: SELECT centile_store.player_count(1);';
 
+CREATE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT format('player %s (%s)', coalesce((SELECT u.external_id FROM centile_store.users u WHERE u.id = p_user_id), 'unknown'), p_user_id)
+$$;
+
+COMMENT ON FUNCTION centile_store.player_label(p_user_id bigint) IS 'A player by both ids, for reports. Example: SELECT centile_store.player_label(1);';
+
 CREATE FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) RETURNS TABLE("position" bigint, rank bigint, worse bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -5215,7 +5426,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) IS 'Sets the counts of the stripes of a bucket. Example: SELECT centile_store.put_stripe_counts(1, 50::smallint, centile_store.stripe_totals(1, 50::smallint));';
 
-CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
+CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
     -- Whoever has left since, by a void, a reset or a ban, has no rank.
@@ -5228,22 +5439,103 @@ CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint,
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
-    -- An answer may name a ranking that another has taken the place of since, or one that was let go with its period.
-    FROM centile_store.rankings r
-    JOIN centile_store.periods p ON p.id = r.period_id
+    FROM centile_store.periods p
+    -- A closed period has none.
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    WHERE r.id = p_ranking_id
+    WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
+      AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END)
 $$;
 
-COMMENT ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 20, 0);';
+COMMENT ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) IS 'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';
 
 CREATE FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS bigint
     LANGUAGE sql STABLE
     RETURN (1 + CASE WHEN p_shared THEN centile_store.count_above(p_ranking_id, p_rank_key, '9223372036854775807'::bigint, '9223372036854775807'::bigint) ELSE centile_store.count_above(p_ranking_id, p_rank_key, p_tie_key, p_user_key) END);
 
 COMMENT ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Rank of a key, shared among equal scores or not. Example: SELECT centile_store.rank_of_key(1, true, 100, 0, 0);';
+
+CREATE FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
+    LANGUAGE plpgsql STABLE
+    SET work_mem TO '64MB'
+    SET enable_nestloop TO 'off'
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH ledger AS MATERIALIZED (
+        SELECT e.* FROM centile_store.rankings g CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e WHERE g.id = p_ranking_id
+    ), entry AS (
+        SELECT CASE WHEN l.user_id IS NULL THEN 'entry missing' WHEN e.user_id IS NULL THEN 'entry unexpected' ELSE 'entry different' END AS kind,
+               coalesce(e.user_id, l.user_id) AS user_id,
+               CASE WHEN e.user_id IS NOT NULL THEN to_jsonb(e) - 'user_id' END AS expected,
+               CASE WHEN l.user_id IS NOT NULL THEN to_jsonb(l) - 'user_id' - 'ranking_id' END AS found
+        FROM ledger e
+        FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) l ON l.user_id = e.user_id
+        WHERE (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
+              IS DISTINCT FROM (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros)
+    ), stripe AS MATERIALIZED (
+        SELECT row_number() OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS n, s.*
+        FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id
+    ), key AS (
+        SELECT coalesce(e.rank_key, b.rank_key) AS rank_key, coalesce(e.tie_key, b.tie_key) AS tie_key,
+               coalesce(-e.user_id, b.user_key) AS user_key, b.bucket, e.user_id IS NOT NULL AS is_expected, false AS is_bound
+        FROM ledger e
+        FULL JOIN (SELECT * FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p_ranking_id) b
+            ON b.user_key = -e.user_id AND b.rank_key = e.rank_key AND b.tie_key = e.tie_key
+        UNION ALL
+        SELECT s.rank_key, s.tie_key, s.user_key, NULL, false, true FROM stripe s
+    ), placed AS MATERIALIZED (
+        SELECT k.*,
+               -- The stripe that the key belongs to; 0 when it is below all.
+               count(*) FILTER (WHERE k.is_bound) OVER (ORDER BY k.rank_key, k.tie_key, k.user_key, NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS n,
+               -- A key may stand in two buckets, and is one player all the same.
+               count(*) FILTER (WHERE NOT k.is_bound) OVER (PARTITION BY k.rank_key, k.tie_key, k.user_key ORDER BY NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS again
+        FROM key k
+    ), bucket_row AS (
+        SELECT CASE WHEN p.bucket IS NULL THEN 'bucket row missing' WHEN NOT p.is_expected THEN 'bucket row unexpected' ELSE 'bucket row misplaced' END AS kind,
+               -p.user_key AS user_id,
+               CASE WHEN p.is_expected THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', s.bucket, 'stripe', s.stripe) END AS expected,
+               CASE WHEN p.bucket IS NOT NULL THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', p.bucket) END AS found
+        FROM placed p
+        LEFT JOIN stripe s ON s.n = p.n
+        WHERE NOT p.is_bound AND (p.bucket IS NULL OR NOT p.is_expected OR p.bucket <> s.bucket)
+    ), in_stripe AS MATERIALIZED (
+        SELECT s.bucket, s.stripe, coalesce(c.players, 0) AS players
+        FROM stripe s
+        LEFT JOIN (SELECT p.n, count(*) AS players FROM placed p WHERE p.is_expected AND p.again = 1 GROUP BY p.n) c ON c.n = s.n
+    ), miscounted AS (
+        SELECT 'stripe count' AS kind, format('bucket %s, stripe %s', s.bucket, s.stripe) AS subject, s.bucket, s.stripe,
+               s.players AS expected, c.players AS found
+        FROM in_stripe s
+        JOIN (SELECT n AS bucket, u.place AS stripe, u.players
+              FROM generate_series(0, 99) AS n
+              CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)) c
+            ON c.bucket = s.bucket AND c.stripe = s.stripe
+        WHERE s.players IS DISTINCT FROM c.players
+        UNION ALL
+        SELECT 'bucket count', format('bucket %s', n), n, 0,
+               coalesce(s.players, 0), coalesce(c.players, 0)
+        FROM generate_series(0, 99) AS n
+        LEFT JOIN (SELECT s.bucket, sum(s.players)::bigint AS players FROM in_stripe s GROUP BY s.bucket) s ON s.bucket = n
+        LEFT JOIN unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS c (players, place) ON c.place = n + 1
+        WHERE coalesce(s.players, 0) <> coalesce(c.players, 0)
+    ), numbered AS (
+        SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n
+        FROM (SELECT * FROM entry UNION ALL SELECT * FROM bucket_row) d
+    )
+    SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
+    FROM numbered d WHERE d.n <= p_limit
+    UNION ALL
+    SELECT m.kind, m.subject, to_jsonb(m.expected), to_jsonb(m.found), m.total
+    FROM (SELECT m.*, count(*) OVER (PARTITION BY m.kind) AS total, row_number() OVER (PARTITION BY m.kind ORDER BY m.bucket, m.stripe) AS n
+          FROM miscounted m) m
+    WHERE m.n <= p_limit;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) IS 'Where entries, bucket rows and counts of a ranking differ from the ledger. Example: SELECT * FROM centile_store.ranking_differences(1, 10);';
 
 CREATE FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) RETURNS boolean
     LANGUAGE sql STABLE
@@ -5678,10 +5970,23 @@ CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 DECLARE
+    v_board_id integer;
     v_released bigint;
 BEGIN
-    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    SELECT r.board_id INTO v_board_id
+    FROM centile_store.rankings r
     WHERE r.released_at IS NULL
+      AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+      AND NOT centile_store.ranking_is_being_built(r.id)
+    LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    -- Once more under the lock that a swap takes: what was looked at before may have become its period's ranking since, and its
+    -- builder has gone with the work done.
+    PERFORM centile_store.lock_structure(v_board_id, true);
+    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    WHERE r.board_id = v_board_id AND r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.ranking_is_being_built(r.id);
     GET DIAGNOSTICS v_released = ROW_COUNT;
@@ -5948,7 +6253,8 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
+    -- One that is newer than this has been loaded meanwhile.
+    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id > p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
@@ -7258,6 +7564,10 @@ GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
+GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) TO centile_service;
 
@@ -7344,6 +7654,9 @@ GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile
 REVOKE ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
 
@@ -7352,6 +7665,9 @@ GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key 
 
 REVOKE ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
@@ -7364,6 +7680,9 @@ GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_
 
 REVOKE ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop boolean) TO centile_service;
@@ -7424,6 +7743,9 @@ GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes int
 REVOKE ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
 
@@ -7465,17 +7787,23 @@ GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes cen
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.player_label(p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_label(p_user_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_of_key(p_ranking_id bigint, p_shared boolean, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) TO centile_service;

@@ -190,7 +190,7 @@ async fn cache_top(service: &Service, period_id: i64) {
     }
 }
 
-async fn named(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
+pub(crate) async fn named(service: &Service, board: &Board, selector: &PeriodSelector) -> Result<NamedPeriod> {
     let named = service.store.named_period(board.id, &selector.to_string()).await?;
     named.ok_or_else(|| Error::NotFound {
         what: "period",
@@ -297,8 +297,9 @@ pub async fn drop_expired(service: &Service) -> Result<Option<Vec<ExpiredArchive
     Ok(Some(expired))
 }
 
-/// Removes the rows of rankings that were let go, in steps; gives how many there were.
+/// Removes the rows of rankings that were let go, or whose building was cut short, in steps; gives how many there were.
 pub async fn remove_released(service: &Service) -> Result<u64> {
+    while service.store.release_abandoned().await? > 0 {}
     let mut removed = 0;
     loop {
         match service.store.remove_released().await? {

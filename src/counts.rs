@@ -52,11 +52,7 @@ impl CountsCache {
             return Ok(Some(known));
         }
         let Some(version) = service.store.ranking_version(ranking).await? else { return Ok(None) };
-        let Some(bytes) = service.cache.get(&key(ranking, &version)).await else { return Ok(None) };
-        let Ok(counts) = serde_json::from_slice::<Vec<i64>>(&bytes) else { return Ok(None) };
-        if counts.len() != 100 {
-            return Ok(None);
-        }
+        let Some(counts) = cached(service, ranking.ranking_id, &version).await else { return Ok(None) };
         let known = Arc::new(KnownCounts { version, counts, shared_at: Instant::now() });
         self.0.insert(ranking.ranking_id, Arc::clone(&known));
         Ok(Some(known))
@@ -81,7 +77,7 @@ impl CountsCache {
         if shared_at.is_none()
             && let Ok(bytes) = serde_json::to_vec(counts)
         {
-            service.cache.put(&key(ranking, &known.version), bytes).await;
+            service.cache.put(&key(ranking.ranking_id, &known.version), bytes).await;
         }
         known
     }
@@ -92,6 +88,12 @@ impl CountsCache {
     }
 }
 
-fn key(ranking: RankingRef, version: &Version) -> CacheKey {
-    CacheKey::Counts { ranking: ranking.ranking_id, version: version.text() }
+/// Counts that are in the cache for a version; what cannot be bucket counts is not there.
+pub(crate) async fn cached(service: &Service, ranking_id: i64, version: &Version) -> Option<Vec<i64>> {
+    let bytes = service.cache.get(&key(ranking_id, version)).await?;
+    serde_json::from_slice(&bytes).ok().filter(|counts: &Vec<i64>| counts.len() == 100)
+}
+
+fn key(ranking: i64, version: &Version) -> CacheKey {
+    CacheKey::Counts { ranking, version: version.text() }
 }

@@ -106,7 +106,7 @@ pub(crate) async fn keep_board(store: &Store, board_id: i32) -> Result<Kept> {
 }
 
 /// Brings the layout of a ranking into shape.
-async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
+pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
     let mut kept = Kept::default();
     loop {
         let once = keep_once(store, ranking_id).await?;

@@ -14,8 +14,10 @@ pub mod season;
 pub mod top;
 pub mod user;
 
+pub mod audit;
 pub mod closing;
 pub mod outbox;
+pub mod rebuild;
 pub mod webhook;
 
 mod acknowledged;

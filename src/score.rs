@@ -105,7 +105,7 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
         return Err(error.clone());
     }
     // The events are written: ranks that cannot be read just now are left out.
-    let ranks = ranks_after(service, &outcomes, &ranks_wanted).await.unwrap_or_else(|error| {
+    let ranks = ranks_after(service, board, &outcomes, &ranks_wanted).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "ranks after a commit could not be read");
         vec![Vec::new(); outcomes.len()]
     });
@@ -126,19 +126,20 @@ pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
 /// New and previous ranks of the events that want them: per event and period, read in one snapshot after the commit.
 async fn ranks_after(
     service: &Service,
+    board: &Board,
     outcomes: &[Result<Recorded>],
     wanted: &[bool],
 ) -> Result<Vec<Vec<(Option<u64>, Option<u64>)>>> {
     let standings_of = |place: usize| {
         let recorded = outcomes[place].as_ref().ok().filter(|_| wanted[place]);
         let result = recorded.and_then(|recorded| recorded.result.as_ref());
-        result.into_iter().flat_map(|result| result.periods.values())
+        result.into_iter().flat_map(|result| &result.periods)
     };
-    let standings: Vec<&StoredStanding> = (0..outcomes.len()).flat_map(standings_of).collect();
+    let standings: Vec<(&String, &StoredStanding)> = (0..outcomes.len()).flat_map(standings_of).collect();
     if standings.is_empty() {
         return Ok(vec![Vec::new(); outcomes.len()]);
     }
-    let mut ranks = service.store.rank_changes(&standings).await?.into_iter();
+    let mut ranks = service.store.rank_changes(board.id, &standings).await?.into_iter();
     Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).count()).collect()).collect())
 }
 

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Result, acknowledged::Acknowledged, board::BoardCache, cache::Cache, counts::CountsCache, key::KeyCache,
-    layout::Keeper, period::PeriodCache, store::Store, top::TopCache, upkeep, writer::Writers,
+    Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, counts::CountsCache,
+    key::KeyCache, layout::Keeper, period::PeriodCache, store::Store, top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -41,6 +41,7 @@ pub struct Service {
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
     pub(crate) keeper: Arc<Keeper>,
+    pub(crate) lookout: Lookout,
     pub(crate) writers: Writers,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -61,6 +62,7 @@ impl Service {
         let service = Arc::new(Self {
             writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper)),
             keeper,
+            lookout: Lookout::default(),
             store,
             cache,
             boards: BoardCache::default(),

@@ -56,7 +56,18 @@ pub(crate) fn count_moved_rows(rows: u64) {
     counter!("centile_layout_rows_moved_total").increment(rows);
 }
 
+/// Says how many counts of players were wrong at the last look.
+pub(crate) fn set_count_differences(count: usize) {
+    gauge!("centile_count_differences").set(count as f64);
+}
+
+/// Counts a count of players that turned out to be wrong.
+pub(crate) fn count_count_difference() {
+    counter!("centile_count_differences_total").increment(1);
+}
+
 fn describe() {
+    describe_counter!("centile_count_differences_total", "Counts of players that this process has found to be wrong.");
     describe_counter!(
         "centile_layout_rows_moved_total",
         "Rows that this process has moved between buckets to keep them even."
@@ -74,6 +85,7 @@ fn describe() {
             "centile_archive_differences",
             "Players of whom live rankings said something else than the ledger, over all archives.",
         ),
+        ("centile_count_differences", "Counts of players that were wrong when this process last looked."),
         ("centile_archives_to_refresh", "Archives that a correction waits to get into."),
         ("centile_imports_open", "Imports that have not ended; their boards' periods wait."),
         ("centile_imports_cut_short", "Those of them whose process is gone."),

@@ -6,7 +6,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Result,
+    Result, audit,
     closing::{self, Outcome},
     layout, outbox,
     service::Service,
@@ -38,6 +38,9 @@ pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskT
     });
     repeat(close_every, |service| {
         Box::pin(async move { log("layouts could not be looked after", layout::keep_all(&service)).await })
+    });
+    repeat(close_every, |service| {
+        Box::pin(async move { log("counts could not be looked at", audit::look_at_counts(&service)).await })
     });
     repeat(close_every, |service| {
         Box::pin(async move {

@@ -9,17 +9,18 @@ DECLARE
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
-    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
+    v_live        text := 'SELECT l.* FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
     v_misplaced   text := 'false';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
     END IF;
+    -- Which ranking that is the statement finds itself: a rebuild may put another in its place at any moment.
     -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
     IF (SELECT b.ties = 'tiebreak' FROM centile_store.boards b WHERE b.id = v_period.board_id) THEN
         v_live := 'SELECT l.*, row_number() OVER (ORDER BY l.rank_key DESC, l.tie_key DESC, l.user_id) AS place'
-               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = $3';
+               || ' FROM centile_store.leaderboard l WHERE l.ranking_id = (SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = $1)';
         v_misplaced := 'a."position" <> l.place AND NOT EXISTS (SELECT FROM later)';
     END IF;
 
@@ -44,7 +45,7 @@ BEGIN
         FROM (SELECT count(*) AS players, max(a.reached_at) AS last_at FROM centile_archive.%1$I a) x
         $query$, v_period.archive_name, v_live, v_misplaced)
     INTO v_players, v_last_at, v_differences
-    USING p_period_id, v_period.board_id, v_period.ranking_id;
+    USING p_period_id, v_period.board_id;
 
     UPDATE centile_store.periods SET archive_players = v_players, archive_last_at = v_last_at, archive_differences = v_differences WHERE id = p_period_id;
     RETURN v_differences;

@@ -1,5 +1,6 @@
 -- What a score changed: the player's rank now, and the rank that the key before it would have now if the player still had it.
-CREATE FUNCTION centile_store.rank_change(p_ranking_id bigint, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
+-- The period is named, not its ranking: an answer that is given again may be older than the ranking.
+CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint,
     OUT rank bigint, OUT previous_rank bigint)
 LANGUAGE sql STABLE
 AS $$
@@ -13,14 +14,14 @@ AS $$
                       WHEN b.ties = 'shared' THEN (l.rank_key > p_was_rank_key)::integer
                       ELSE ((l.rank_key, l.tie_key) > (p_was_rank_key, p_was_tie_key))::integer END
            END
-    -- An answer may name a ranking that another has taken the place of since, or one that was let go with its period.
-    FROM centile_store.rankings r
-    JOIN centile_store.periods p ON p.id = r.period_id
+    FROM centile_store.periods p
+    -- A closed period has none.
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    WHERE r.id = p_ranking_id
+    WHERE p.board_id = p_board_id AND p.kind = split_part(p_period, ':', 1)
+      AND p.label = substr(p_period, CASE p_period WHEN 'all_time' THEN 1 ELSE position(':' IN p_period) + 1 END)
 $$;
 
-COMMENT ON FUNCTION centile_store.rank_change(bigint, bigint, bigint, bigint) IS
-'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, 1, 20, 0);';
+COMMENT ON FUNCTION centile_store.rank_change(integer, text, bigint, bigint, bigint) IS
+'A player''s rank now and the rank of an earlier key of the player. Example: SELECT * FROM centile_store.rank_change(1, ''week:2024-01-15'', 1, 20, 0), centile_store.rank_change(1, ''all_time'', 1, 20, 0) AS a;';

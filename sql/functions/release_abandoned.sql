@@ -1,12 +1,25 @@
--- Lets rankings go that were being built by a process that is no more; returns how many.
+-- Lets rankings go that were being built by a process that is no more; returns how many, of one board: call it until it gives 0.
 CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
+    v_board_id integer;
     v_released bigint;
 BEGIN
-    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    SELECT r.board_id INTO v_board_id
+    FROM centile_store.rankings r
     WHERE r.released_at IS NULL
+      AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+      AND NOT centile_store.ranking_is_being_built(r.id)
+    LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    -- Once more under the lock that a swap takes: what was looked at before may have become its period's ranking since, and its
+    -- builder has gone with the work done.
+    PERFORM centile_store.lock_structure(v_board_id, true);
+    UPDATE centile_store.rankings r SET released_at = clock_timestamp()
+    WHERE r.board_id = v_board_id AND r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.ranking_is_being_built(r.id);
     GET DIAGNOSTICS v_released = ROW_COUNT;

@@ -12,7 +12,8 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
+    -- One that is newer than this has been loaded meanwhile.
+    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id > p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();

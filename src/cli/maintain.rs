@@ -30,7 +30,10 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             }
         }
         let removed = closing::remove_released(service).await?;
-        output::print(format!("rankings    {} rows of closed periods removed", thousands(removed)))?;
+        output::print(format!(
+            "rankings    {} rows of closed periods and of replaced rankings removed",
+            thousands(removed)
+        ))?;
         let kept = layout::keep_all(service).await?;
         output::print(format!(
             "layouts     {} stripes split or merged, {} moved with {} rows",

@@ -23,12 +23,14 @@ mod maintain;
 mod migrate;
 mod outbox;
 mod output;
+mod rebuild;
 mod refresh;
 mod score;
 mod season;
 mod serve;
 mod stop;
 mod user;
+mod verify;
 mod webhook;
 
 /// Leaderboards with exact ranks among millions, with PostgreSQL as the only truth.
@@ -92,6 +94,14 @@ enum Command {
     ///
     /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
     Maintain,
+    /// Compare everything derived with the ledger, period by period, and say exactly what differs
+    ///
+    /// Fails when something does. Safe while scores come in: each period is compared in one snapshot.
+    Verify(verify::Verify),
+    /// Make a period's entries, bucket rows, layout and counts anew from the ledger, and put them into place
+    ///
+    /// Players notice nothing, scores go on. May be killed at any moment, and run again.
+    Rebuild(rebuild::Rebuild),
     /// Say where the events of a board are sent: one for each period that was closed, for rewards
     #[command(subcommand)]
     Webhook(webhook::Command),
@@ -136,6 +146,8 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Close(close) => close::run(config, close).await,
         Command::Refresh(refresh) => refresh::run(config, refresh).await,
         Command::Maintain => maintain::run(config).await,
+        Command::Verify(verify) => verify::run(config, verify).await,
+        Command::Rebuild(rebuild) => rebuild::run(config, rebuild).await,
         Command::Season(command) => season::run(config, command).await,
         Command::Webhook(command) => webhook::run(config, command).await,
         Command::Outbox(command) => outbox::run(config, command).await,

@@ -3,6 +3,7 @@
 pub mod migrate;
 
 pub(crate) mod archive;
+pub(crate) mod audit;
 pub(crate) mod board;
 pub(crate) mod closing;
 mod error;
@@ -12,6 +13,7 @@ pub(crate) mod layout;
 pub(crate) mod outbox;
 pub(crate) mod period;
 pub(crate) mod rank;
+pub(crate) mod rebuild;
 pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod upkeep;

@@ -62,8 +62,6 @@ pub(crate) struct StoredResult {
 /// What an event made of a player's standing in one period.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct StoredStanding {
-    /// The ranking it was then.
-    pub(crate) ranking_id: i64,
     /// Internal id of the player.
     pub(crate) user: i64,
     /// Score after the event.
@@ -133,15 +131,21 @@ impl Store {
             .collect())
     }
 
-    /// Rank now and rank of the key before, for each standing, in one snapshot.
-    pub(crate) async fn rank_changes(&self, standings: &[&StoredStanding]) -> Result<Vec<(Option<u64>, Option<u64>)>> {
-        let rankings: Vec<i64> = standings.iter().map(|standing| standing.ranking_id).collect();
-        let users: Vec<i64> = standings.iter().map(|standing| standing.user).collect();
-        let rank_keys: Vec<Option<i64>> = standings.iter().map(|standing| standing.was.map(|(key, _)| key)).collect();
-        let tie_keys: Vec<Option<i64>> = standings.iter().map(|standing| standing.was.map(|(_, key)| key)).collect();
+    /// Rank now and rank of the key before, for each standing in the period of this name, in one snapshot.
+    pub(crate) async fn rank_changes(
+        &self,
+        board_id: i32,
+        standings: &[(&String, &StoredStanding)],
+    ) -> Result<Vec<(Option<u64>, Option<u64>)>> {
+        let periods: Vec<String> = standings.iter().map(|&(period, _)| period.clone()).collect();
+        let users: Vec<i64> = standings.iter().map(|(_, standing)| standing.user).collect();
+        let was = || standings.iter().map(|(_, standing)| standing.was);
+        let rank_keys: Vec<Option<i64>> = was().map(|was| was.map(|(key, _)| key)).collect();
+        let tie_keys: Vec<Option<i64>> = was().map(|was| was.map(|(_, key)| key)).collect();
         let rows = sqlx::query_file!(
             "sql/queries/rank_changes.sql",
-            &rankings,
+            board_id,
+            &periods,
             &users,
             &rank_keys as &[Option<i64>],
             &tie_keys as &[Option<i64>],

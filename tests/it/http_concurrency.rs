@@ -5,11 +5,14 @@
 
 use std::{env, sync::Arc, time::Duration};
 
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
 use crate::support::{
     Serve, TestDb, audit,
     load::{Load, key, stop_after},
     record::Record,
-    redis_url, spawn_serve, verdict,
+    redis_url, run_at, spawn_serve, verdict,
 };
 
 /// For how long a load runs.
@@ -64,4 +67,101 @@ async fn one_instance_and_one_lane() {
     let mut record = load.begin().await;
     record.join(load.run(&stop_after(duration(10))).await);
     examine(&db, &load, &record, "one instance, one lane").await;
+}
+
+/// Splits, merges and moves stripes of a random ranking, one short step after the other; gives how many stripes it has changed and moved.
+async fn keep_layouts(pool: PgPool, stop: CancellationToken) -> (i64, i64) {
+    let (mut changed, mut moved) = (0, 0);
+    while !stop.is_cancelled() {
+        let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods ORDER BY random() LIMIT 1")
+            .fetch_one(&pool)
+            .await
+            .expect("a ranking");
+        let buckets: Vec<i16> = sqlx::query_scalar("SELECT * FROM centile_store.buckets_to_tidy($1)")
+            .bind(ranking)
+            .fetch_all(&pool)
+            .await
+            .expect("a look");
+        for bucket in buckets {
+            let tidied: i32 = sqlx::query_scalar("SELECT centile_store.tidy_stripes($1, $2)")
+                .bind(ranking)
+                .bind(bucket)
+                .fetch_one(&pool)
+                .await
+                .expect("a tidy bucket");
+            changed += i64::from(tidied);
+        }
+        let plan: Vec<(i64, i64, i64, i16)> =
+            sqlx::query_as("SELECT rank_key, tie_key, user_key, to_bucket FROM centile_store.stripe_moves($1)")
+                .bind(ranking)
+                .fetch_all(&pool)
+                .await
+                .expect("a plan");
+        for (rank_key, tie_key, user_key, to_bucket) in plan {
+            let rows: Option<i64> = sqlx::query_scalar("SELECT centile_store.move_stripe($1, $2, $3, $4, $5)")
+                .bind(ranking)
+                .bind(rank_key)
+                .bind(tie_key)
+                .bind(user_key)
+                .bind(to_bucket)
+                .fetch_one(&pool)
+                .await
+                .expect("a move");
+            moved += i64::from(rows.is_some());
+            if rows.is_none() {
+                break;
+            }
+        }
+    }
+    (changed, moved)
+}
+
+/// Rebuilds all periods of a board over and over, and removes what was replaced; gives how many were.
+async fn rebuild(url: String, board: &'static str, stop: CancellationToken) -> usize {
+    let mut rebuilt = 0;
+    while !stop.is_cancelled() {
+        let url = url.clone();
+        let run = move || run_at(&url, &["rebuild", "--board", board, "--all", "--by", "a test"]).well();
+        let told = tokio::task::spawn_blocking(run).await.expect("a rebuilding");
+        rebuilt += told.lines().filter(|line| line.starts_with("rebuilt ")).count();
+    }
+    rebuilt
+}
+
+/// Layouts change and rankings are replaced all the time: ranks stay exact, and readers who hold a ranking are led to the next.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
+         SELECT centile.create_board('first', p_mode => 'best', p_order => 'asc', p_ties => 'first',
+             p_periods => '{all_time,week}', p_lanes => 2::smallint);
+         UPDATE centile_store.boards SET stripe_target = 10, balance_from = 0",
+    )
+    .await;
+    let redis = redis_url().await;
+    // One of them looks after rankings, so that what is replaced also goes while it is read.
+    let instances: [Serve; 2] = [
+        spawn_serve(&db, Some(&redis), &["--maintenance-every", "1"]).await,
+        spawn_serve(&db, Some(&redis), &[]).await,
+    ];
+    let urls = instances.iter().map(|instance| instance.url.clone()).collect();
+    let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
+    let mut record = load.begin().await;
+    let stop = stop_after(duration(30));
+    let keeping = tokio::spawn(keep_layouts(db.pool().await, stop.clone()));
+    let rebuilding = ["shared", "first"].map(|board| tokio::spawn(rebuild(db.url().to_owned(), board, stop.clone())));
+    record.join(load.run(&stop).await);
+    let (changed, moved) = keeping.await.expect("layouts are kept");
+    let mut rebuilt = 0;
+    for board in rebuilding {
+        rebuilt += board.await.expect("boards are rebuilt");
+    }
+    eprintln!("{changed} stripes split or merged, {moved} moved, {rebuilt} rankings rebuilt");
+    assert!(
+        changed > 20 && moved > 20 && rebuilt > 8,
+        "{changed} stripes changed, {moved} moved, {rebuilt} rankings rebuilt"
+    );
+    examine(&db, &load, &record, "layouts kept, rankings rebuilt").await;
+    run_at(db.url(), &["verify"]).well();
 }

@@ -242,15 +242,18 @@ impl Comparison<'_> {
         for user in users.sample(self.rng, 3) {
             let Some(other) = self.places.choose(self.rng) else { return };
             let was = Entry { user: *user, ..other.entry };
-            let found: (Option<i64>, i64) =
-                sqlx::query_as("SELECT rank, previous_rank FROM centile_store.rank_change($1, $2, $3, $4)")
-                    .bind(self.period.ranking_id)
-                    .bind(was.user)
-                    .bind(self.board.rank_key(was.score))
-                    .bind(was.tie_key())
-                    .fetch_one(&mut *connection)
-                    .await
-                    .unwrap();
+            let found: (Option<i64>, i64) = sqlx::query_as(
+                "SELECT rank, previous_rank FROM centile_store.rank_change(
+                     (SELECT board_id FROM centile_store.periods WHERE ranking_id = $1), $5, $2, $3, $4)",
+            )
+            .bind(self.period.ranking_id)
+            .bind(was.user)
+            .bind(self.board.rank_key(was.score))
+            .bind(was.tie_key())
+            .bind(&self.period.selector)
+            .fetch_one(&mut *connection)
+            .await
+            .unwrap();
             let rank = self.places.iter().find(|place| place.entry.user == *user).map(|place| place.rank);
             let expected = (rank, self.board.oracle.rank_among_others(&self.places, &was));
             assert_eq!(found, expected, "{}", self.what(&format!("rank_change of {was:?}")));

@@ -1,0 +1,58 @@
+-- Where the archive of a closed period differs from the ledger as of its cut-off, and what was kept from it from either: see
+-- centile_store.differences. A correction that waits for a refresh came after the cut-off and is no difference.
+CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer)
+RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
+LANGUAGE plpgsql STABLE
+SET work_mem = '64MB'
+-- Of a ranking that has grown since tables were last looked at, the planner expects few players.
+SET enable_nestloop = off
+AS $$
+DECLARE
+    v_period centile_store.periods;
+    v_top    jsonb;
+BEGIN
+    SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
+                   WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, NULL::jsonb, NULL::jsonb, 1::bigint;
+        RETURN;
+    END IF;
+    v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
+    RETURN QUERY EXECUTE format($query$
+        WITH ledger AS MATERIALIZED (
+            %s
+        ), row AS (
+            SELECT CASE WHEN a.user_id IS NULL THEN 'archive row missing' WHEN e.user_id IS NULL THEN 'archive row unexpected' ELSE 'archive row different' END AS kind,
+                   coalesce(e.user_id, a.user_id) AS user_id,
+                   CASE WHEN e.user_id IS NOT NULL THEN to_jsonb(e) - 'user_id' END AS expected,
+                   CASE WHEN a.user_id IS NOT NULL THEN to_jsonb(a) - 'user_id' END AS found
+            FROM ledger e
+            FULL JOIN centile_archive.%I a ON a.user_id = e.user_id
+            WHERE (e."position", e.rank, e.score, e.reached_at) IS DISTINCT FROM (a."position", a.rank, a.score, a.reached_at)
+        -- As many as were frozen: the board may say another number by now.
+        ), top AS (
+            SELECT coalesce(e."position", t.place) AS place,
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'rank', e.rank, 'score', e.score) END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score') END AS found
+            FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
+            FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
+        )
+        SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
+        FROM (SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n FROM row d) d
+        WHERE d.n <= $1
+        UNION ALL
+        SELECT 'frozen top', format('position %%s', d.place), d.expected, d.found, d.total
+        FROM (SELECT t.*, count(*) OVER () AS total, row_number() OVER (ORDER BY t.place) AS n FROM top t WHERE t.expected IS DISTINCT FROM t.found) d
+        WHERE d.n <= $1
+        UNION ALL
+        SELECT 'archive players', p.subject, to_jsonb(l.players), p.found, 1
+        FROM (SELECT count(*) AS players FROM ledger) l
+        CROSS JOIN (VALUES ('players of the period', to_jsonb($3)), ('players of the frozen top', $2 -> 'players')) AS p (subject, found)
+        WHERE to_jsonb(l.players) IS DISTINCT FROM p.found
+        $query$, centile_store.archive_query(p_period_id), v_period.archive_name)
+    USING p_limit, v_top, v_period.archive_players;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.closed_differences(bigint, integer) IS
+'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';

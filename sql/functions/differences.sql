@@ -1,0 +1,31 @@
+-- Whether a period is what the ledger gives, in the one snapshot of the calling statement, so that scores may come in meanwhile:
+-- everything derived is compared with the ledger by itself, so that one damage does not look like several. Up to p_limit rows of
+-- each kind, with the number of all of the kind in total; no row when all is well.
+--
+-- What is compared: of an open period entries, bucket rows, layout, players of each stripe and bucket, and the rows that there
+-- must be for each lane; of a closed one the archive, as of its cut-off, and the frozen top. Nothing of a period whose archive
+-- is no longer kept.
+CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
+RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
+LANGUAGE plpgsql STABLE
+AS $$
+DECLARE
+    v_period centile_store.periods;
+BEGIN
+    SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
+    IF v_period.ranking_id IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
+        RETURN QUERY
+        SELECT d.kind, d.subject, d.expected, d.found, d.total
+        FROM (SELECT l.*, count(*) OVER (PARTITION BY l.kind) AS total, row_number() OVER (PARTITION BY l.kind ORDER BY l.place, l.subject) AS n
+              FROM centile_store.layout_differences(v_period.ranking_id) l) d
+        WHERE d.n <= p_limit
+        ORDER BY d.kind, d.n;
+    ELSIF v_period.frozen_top IS NOT NULL THEN
+        RETURN QUERY SELECT * FROM centile_store.closed_differences(p_period_id, p_limit);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.differences(bigint, integer) IS
+'Where a period differs from the ledger. Example: SELECT * FROM centile_store.differences(1);';

@@ -1,0 +1,19 @@
+-- For whoever works at psql: what `centile verify` finds of one period.
+CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time', p_limit integer DEFAULT 10)
+RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    v_source record;
+BEGIN
+    SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
+    RETURN QUERY
+    SELECT d.* FROM centile_store.differences(
+        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), p_limit) d;
+END
+$$;
+
+COMMENT ON FUNCTION centile.verify(text, text, integer) IS
+'Where a period differs from what the ledger gives: up to so many rows of each kind, and how many of the kind there are; no row when all is well. It reads all of the period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
+GRANT EXECUTE ON FUNCTION centile.verify(text, text, integer) TO centile_reader;

@@ -1,0 +1,274 @@
+//! Whether what is derived is what the ledger gives. The full comparison reads all of a period; the light one counts, and is done
+//! all the time by the instance's timer.
+//!
+//! Each look is one statement, and so one snapshot: scores may come in, layouts change, and rankings be swapped meanwhile.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{
+    Error, Result,
+    board::Board,
+    closing, counts,
+    period::PeriodSelector,
+    service::Service,
+    store::audit::{AuditedPeriod, Auditor, PeriodLook},
+    telemetry,
+};
+
+/// How often a period is looked at again whose archive goes just then.
+const MOST_LOOKS: u32 = 3;
+/// Buckets of a ranking.
+const BUCKETS: i16 = 100;
+/// The timer does not count the rows of a bucket of more players.
+const MOST_ROWS: i64 = 1_000_000;
+/// No look of the timer takes longer by much; the next goes on where it stopped.
+const MOST_TIME: Duration = Duration::from_secs(1);
+
+/// Something that is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Difference {
+    /// What kind of thing: `entry missing`, `bucket row misplaced`, `stripe count`, …
+    pub kind: String,
+    /// Which player, bucket, stripe or lane.
+    pub subject: String,
+    /// What it should be; nothing, if it should not be there.
+    pub expected: Option<Value>,
+    /// What it is; nothing, if it is not there.
+    pub found: Option<Value>,
+    /// How many of the kind there are in the period, those that are not listed included.
+    pub total: u64,
+}
+
+/// A count that does not agree with what it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CountDifference {
+    pub(crate) bucket: i16,
+    /// `None`: the whole bucket, by the counts of its stripes.
+    pub(crate) stripe: Option<i32>,
+    pub(crate) expected: i64,
+    pub(crate) found: i64,
+}
+
+impl fmt::Display for CountDifference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bucket {}", self.bucket)?;
+        self.stripe.map_or(Ok(()), |stripe| write!(f, ", stripe {stripe}"))
+    }
+}
+
+/// A period that has been looked at.
+#[derive(Debug)]
+pub struct Checked {
+    /// The board's name.
+    pub board: String,
+    /// The period's name.
+    pub period: String,
+    /// Players in it, by its counts.
+    pub players: u64,
+    /// What differs, in the order of kinds; not all of it when there is much.
+    pub differences: Vec<Difference>,
+}
+
+impl Checked {
+    /// How many differences there are, those that are not listed included.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let by_kind: BTreeMap<&str, u64> =
+            self.differences.iter().map(|found| (found.kind.as_str(), found.total)).collect();
+        by_kind.values().sum()
+    }
+}
+
+/// How closely to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Everything, against the ledger: up to so many differences of each kind are listed.
+    Everything {
+        /// How many.
+        limit: u32,
+    },
+    /// Counts against each other and against the bucket rows, of rankings only.
+    Counts,
+}
+
+/// Looks at all periods that have a ranking or an archive (or those of a board, or one of them), and tells of each as soon as it is known.
+pub async fn verify(
+    service: &Service,
+    board: Option<&Board>,
+    selector: Option<&PeriodSelector>,
+    depth: Depth,
+    mut tell: impl FnMut(Checked),
+) -> Result<()> {
+    let mut period_id = None;
+    if let (Some(board), Some(selector)) = (board, selector) {
+        let named = closing::named(service, board, selector).await?;
+        period_id = Some(named.period_id.ok_or_else(|| {
+            Error::Conflict(format!(
+                "nobody has scored in {} of board {}: there is nothing to compare",
+                named.name, board.slug
+            ))
+        })?);
+    }
+    let mut auditor = service.store.auditor().await?;
+    for period in service.store.audited_periods(board.map(|board| board.id), period_id).await? {
+        let checked = match depth {
+            Depth::Everything { limit } => everything(service, &mut auditor, period, limit).await?,
+            Depth::Counts => counted(&mut auditor, period).await?,
+        };
+        if let Some(checked) = checked {
+            tell(checked);
+        }
+    }
+    Ok(())
+}
+
+/// `None` when the period's archive has gone since.
+async fn everything(
+    service: &Service,
+    auditor: &mut Auditor,
+    period: AuditedPeriod,
+    limit: u32,
+) -> Result<Option<Checked>> {
+    let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+    let mut looks = 1;
+    let look = loop {
+        // An archive is dropped behind the back of a snapshot: the next one knows that it is not kept any more.
+        match auditor.look(period.period_id, limit).await {
+            Ok(Some(look))
+                if looks < MOST_LOOKS && look.differences.iter().any(|found| found.kind == "archive missing") => {}
+            Err(Error::Unavailable { .. }) if looks < MOST_LOOKS && period.ranking_id.is_none() => {}
+            other => break other?,
+        }
+        looks += 1;
+    };
+    let Some(look) = look else { return Ok(None) };
+    let cached = cached_differences(service, &look, limit).await;
+    let PeriodLook { players, mut differences, .. } = look;
+    differences.extend(cached);
+    // Those of a kind together, in the order in which they came.
+    differences.sort_by(|a, b| a.kind.cmp(&b.kind));
+    Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
+}
+
+/// Counts in the cache that bear the snapshot's version, and are not those of the snapshot.
+async fn cached_differences(service: &Service, look: &PeriodLook, limit: i32) -> Vec<Difference> {
+    let Some((ranking_id, version, stored)) = &look.ranking else { return Vec::new() };
+    let Some(cached) = counts::cached(service, *ranking_id, version).await else { return Vec::new() };
+    let different: Vec<(usize, Option<&i64>, Option<&i64>)> = (0..stored.len().max(cached.len()))
+        .map(|bucket| (bucket, stored.get(bucket), cached.get(bucket)))
+        .filter(|(_, stored, cached)| stored != cached)
+        .collect();
+    let total = different.len() as u64;
+    different
+        .into_iter()
+        .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        .map(|(bucket, stored, cached)| Difference {
+            kind: "cached count".to_owned(),
+            subject: format!("bucket {bucket} at version {}", version.text()),
+            expected: stored.map(|players| (*players).into()),
+            found: cached.map(|players| (*players).into()),
+            total,
+        })
+        .collect()
+}
+
+/// The counts of a ranking alone: all buckets, one after the other.
+async fn counted(auditor: &mut Auditor, period: AuditedPeriod) -> Result<Option<Checked>> {
+    let Some(ranking_id) = period.ranking_id else { return Ok(None) };
+    let players = auditor.players(ranking_id).await?;
+    let (mut sums, mut stripes) = (auditor.count_differences(ranking_id, None).await?, Vec::new());
+    for bucket in 0..BUCKETS {
+        stripes.append(&mut auditor.count_differences(ranking_id, Some(bucket)).await?);
+    }
+    let differences = |kind: &str, found: &mut Vec<CountDifference>| {
+        let total = found.len() as u64;
+        let difference = |one: CountDifference| Difference {
+            kind: kind.to_owned(),
+            subject: one.to_string(),
+            expected: Some(one.expected.into()),
+            found: Some(one.found.into()),
+            total,
+        };
+        found.drain(..).map(difference).collect::<Vec<_>>()
+    };
+    let differences = [differences("bucket count", &mut sums), differences("stripe count", &mut stripes)].concat();
+    Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
+}
+
+/// What the timer has found so far, and where it goes on.
+#[derive(Debug, Default)]
+pub(crate) struct Lookout(Mutex<Findings>);
+
+/// Bucket and stripe of a wrong count; no stripe: of the whole bucket.
+type Place = (i16, Option<i32>);
+
+#[derive(Debug, Default)]
+struct Findings {
+    /// The bucket whose rows are counted next.
+    bucket: i16,
+    /// The ranking after which to go on.
+    after: i64,
+    /// By ranking and bucket (none: the sums of all) what is not right, by bucket and stripe.
+    wrong: BTreeMap<(i64, Option<i16>), BTreeSet<Place>>,
+}
+
+/// The light form, done by the timer: the sums of all counts of each current ranking, and the rows of one bucket, another each time. A
+/// finding is logged when it is new, and counts as long as it is there. Gives how many there are.
+pub async fn look_at_counts(service: &Service) -> Result<usize> {
+    let begin = Instant::now();
+    let rankings: Vec<i64> = service.store.current_rankings().await?.into_iter().map(|(ranking, _)| ranking).collect();
+    let (bucket, after) = {
+        let mut findings = lock(&service.lookout);
+        findings.wrong.retain(|(ranking_id, _), _| rankings.contains(ranking_id));
+        (findings.bucket, findings.after)
+    };
+    let mut reached = 0;
+    for &ranking_id in rankings.iter().filter(|ranking_id| **ranking_id > after) {
+        if begin.elapsed() > MOST_TIME {
+            reached = ranking_id - 1;
+            break;
+        }
+        for of in [None, Some(bucket)] {
+            let found = service.store.count_differences(ranking_id, of, Some(MOST_ROWS)).await?;
+            note(&service.lookout, ranking_id, of, &found);
+        }
+    }
+    let mut findings = lock(&service.lookout);
+    findings.after = reached;
+    if reached == 0 {
+        findings.bucket = (bucket + 1) % BUCKETS;
+    }
+    let count = findings.wrong.values().map(BTreeSet::len).sum();
+    telemetry::set_count_differences(count);
+    Ok(count)
+}
+
+/// Takes note of what a look has found; logs and counts what was not known.
+fn note(lookout: &Lookout, ranking_id: i64, of: Option<i16>, found: &[CountDifference]) {
+    let now: BTreeSet<_> = found.iter().map(|one| (one.bucket, one.stripe)).collect();
+    let mut findings = lock(lookout);
+    let before = findings.wrong.insert((ranking_id, of), now).unwrap_or_default();
+    for one in found.iter().filter(|one| !before.contains(&(one.bucket, one.stripe))) {
+        telemetry::count_count_difference();
+        tracing::error!(
+            ranking_id,
+            bucket = one.bucket,
+            stripe = one.stripe,
+            expected = one.expected,
+            found = one.found,
+            "a count of players is wrong: run `centile verify`, then `centile rebuild`; the ledger is not concerned"
+        );
+    }
+}
+
+fn lock(lookout: &Lookout) -> std::sync::MutexGuard<'_, Findings> {
+    lookout.0.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,91 @@
+//! `centile rebuild`: a ranking made anew from the ledger.
+
+use clap::{ArgGroup, Args};
+
+use super::{
+    actor::Actor,
+    output::{self, thousands},
+    user::reason,
+    with_service,
+};
+use crate::{
+    Error, Result,
+    board::{self, BoardSlug},
+    config::{Config, value},
+    period::PeriodSelector,
+    rebuild::{self, Rebuilt, Step},
+};
+
+/// Which periods to rebuild, and who does.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("which").required(true).args(["period", "all"])))]
+pub(super) struct Rebuild {
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// One period that is not closed, such as `all_time` or `week`
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
+    period: Option<PeriodSelector>,
+    /// Every period of the board that is not closed
+    #[arg(long)]
+    all: bool,
+    /// Why; kept in the audit log, up to 256 bytes
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    reason: Option<String>,
+    #[command(flatten)]
+    actor: Actor,
+}
+
+/// Rebuilds one period after the other, with a line for each step; one that fails does not hold up the others.
+pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
+    let actor = rebuild.actor.name()?;
+    let spinner = output::spinner("rebuilding");
+    // A closed pipe is no reason to stop rebuilding.
+    let print = |line: String| spinner.suspend(|| output::print(line)).unwrap_or_default();
+    with_service(config, async |service| {
+        let board = board::find(service, &rebuild.board).await?;
+        let periods = rebuild::open_periods(service, &board, rebuild.period.as_ref()).await?;
+        let (mut failed, mut last) = (0, None);
+        for period in &periods {
+            let name = format!("{} {}", rebuild.board, period.name());
+            let step = |step| print(format!("{name}: {}", told(step)));
+            match rebuild::rebuild(service, period, &actor, rebuild.reason.as_deref(), step).await {
+                Ok(outcome) => print(done(&outcome)),
+                Err(error) => {
+                    if periods.len() > 1 {
+                        print(format!("failed   {name}: {error}"));
+                    }
+                    failed += 1;
+                    last = Some(error);
+                }
+            }
+        }
+        spinner.finish_and_clear();
+        match last {
+            None if periods.is_empty() => output::print("no period of the board is open"),
+            None => Ok(()),
+            Some(error) if periods.len() == 1 => Err(error),
+            Some(_) => Err(Error::Conflict(format!("{failed} periods could not be rebuilt"))),
+        }
+    })
+    .await
+}
+
+fn told(step: Step) -> String {
+    match step {
+        Step::Entries(entries) => format!("{} entries from the ledger", thousands(entries)),
+        Step::LaidOut(players) => format!("{} players in their buckets, stripes and counts", thousands(players)),
+        Step::CaughtUp(players) => format!("caught up, {} players had scored meanwhile", thousands(players)),
+    }
+}
+
+fn done(rebuilt: &Rebuilt) -> String {
+    let Rebuilt { board, period, before, after, players, kept, time } = rebuilt;
+    format!(
+        "rebuilt  {board} {period}: ranking {after} in place of {before}, {} players, {} stripes changed, {} moved, {:.1} s",
+        thousands(players),
+        thousands(kept.stripes_changed),
+        thousands(kept.stripes_moved),
+        time.as_secs_f64()
+    )
+}

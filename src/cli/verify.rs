@@ -1,0 +1,106 @@
+//! `centile verify`: whether everything derived is what the ledger gives.
+
+use clap::Args;
+use indicatif::ProgressBar;
+use serde_json::Value;
+
+use super::{
+    output::{self, thousands},
+    with_service,
+};
+use crate::{
+    Error, Result,
+    audit::{self, Checked, Depth, Difference},
+    board::{self, BoardSlug},
+    config::{Config, value},
+    period::PeriodSelector,
+};
+
+/// What to compare, and how closely.
+#[derive(Debug, Args)]
+pub(super) struct Verify {
+    /// One board; all without
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: Option<BoardSlug>,
+    /// One period of it, such as `all_time` or `week:2024-01-15`; all without
+    #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>, requires = "board")]
+    period: Option<PeriodSelector>,
+    /// Compare only the counts of open periods, with each other and with the bucket rows: quick, and does not read the ledger
+    #[arg(long)]
+    counts: bool,
+    /// How many differences of each kind to list for a period; all are counted
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    limit: u32,
+}
+
+/// Prints a line for each period and for each difference, and fails when there is any.
+pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
+    let depth = if verify.counts { Depth::Counts } else { Depth::Everything { limit: verify.limit } };
+    let limit = usize::try_from(verify.limit).unwrap_or(usize::MAX);
+    let spinner = output::spinner("comparing");
+    let mut tally = Tally { spinner: spinner.clone(), limit, periods: 0, different: 0, differences: 0 };
+    with_service(config, async |service| {
+        let board = match &verify.board {
+            Some(board) => Some(board::find(service, board).await?),
+            None => None,
+        };
+        audit::verify(service, board.as_deref(), verify.period.as_ref(), depth, |checked| tally.add(&checked)).await
+    })
+    .await?;
+    spinner.finish_and_clear();
+    tally.result()
+}
+
+/// What is told of all periods together.
+#[derive(Debug)]
+struct Tally {
+    spinner: ProgressBar,
+    limit: usize,
+    periods: u64,
+    different: u64,
+    differences: u64,
+}
+
+impl Tally {
+    fn add(&mut self, checked: &Checked) {
+        let total = checked.total();
+        self.periods += 1;
+        self.different += u64::from(total > 0);
+        self.differences += total;
+        let verdict = if total == 0 { "ok".to_owned() } else { differences(total) };
+        let Checked { board, period, players, differences: found } = checked;
+        let mut lines = vec![format!("{board} {period}  {} players  {verdict}", thousands(players))];
+        for kind in found.chunk_by(|a, b| a.kind == b.kind) {
+            let listed = kind.len().min(self.limit);
+            lines.extend(kind[..listed].iter().map(line));
+            let more = kind[0].total - listed as u64;
+            if more > 0 {
+                lines.push(format!("  {}: {} more", kind[0].kind, thousands(more)));
+            }
+        }
+        // A closed pipe is no reason not to come to a verdict.
+        self.spinner.suspend(|| output::print(lines.join("\n"))).ok();
+    }
+
+    fn result(&self) -> Result<()> {
+        if self.different == 0 {
+            return if self.periods == 0 { output::print("there is nothing to compare yet") } else { Ok(()) };
+        }
+        Err(Error::Conflict(format!(
+            "{} in {} of {} periods; the ledger is right: `centile rebuild` makes open periods anew from it, \
+             `centile refresh` archives",
+            differences(self.differences),
+            thousands(self.different),
+            thousands(self.periods)
+        )))
+    }
+}
+
+fn differences(count: u64) -> String {
+    format!("{} difference{}", thousands(count), if count == 1 { "" } else { "s" })
+}
+
+fn line(found: &Difference) -> String {
+    let text = |value: &Option<Value>| value.as_ref().map_or_else(|| "nothing".to_owned(), ToString::to_string);
+    format!("  {}: {}: should be {}, is {}", found.kind, found.subject, text(&found.expected), text(&found.found))
+}

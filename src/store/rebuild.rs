@@ -1,0 +1,131 @@
+//! Building a ranking beside the live one: each step is a transaction of its own.
+
+use sqlx::{Connection as _, PgConnection};
+
+use super::Store;
+use crate::Result;
+
+/// Players that one transaction of [`Rebuilder::catch_up`] takes.
+const PLAYERS_AT_ONCE: i32 = 2_000;
+
+/// A ranking that is being built. The connection's session holds a lock by which others see that the building goes on; it ends
+/// with this value, however that ends, and what was not swapped in is then let go by whoever looks after rankings.
+#[derive(Debug)]
+pub(crate) struct Rebuilder {
+    connection: PgConnection,
+    board_id: i32,
+    /// What is being built.
+    pub(crate) ranking_id: i64,
+    /// The ledger's row up to which it is known to hold everything.
+    reached: i64,
+}
+
+impl Store {
+    /// Begins a new ranking of a period. [`crate::Error::Conflict`] when the period is closed, or is being rebuilt already.
+    pub(crate) async fn rebuilder(&self, board_id: i32, period_id: i64) -> Result<Rebuilder> {
+        let mut connection = self.patient_connection().await?;
+        let begun = sqlx::query!(
+            r#"SELECT ranking_id AS "ranking_id!", ledger_end AS "ledger_end!" FROM centile_store.begin_rebuild($1)"#,
+            period_id
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        Ok(Rebuilder { connection, board_id, ranking_id: begun.ranking_id, reached: begun.ledger_end })
+    }
+
+    /// Lets rankings go whose building was cut short; gives how many, 0 when none is left.
+    pub(crate) async fn release_abandoned(&self) -> Result<u64> {
+        let released = sqlx::query_scalar!(r#"SELECT centile_store.release_abandoned() AS "released!""#)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(released.unsigned_abs())
+    }
+}
+
+impl Rebuilder {
+    /// Writes the entries; gives how many. By all of the ledger that is there by now, not by the batches at the begin: lane rows
+    /// may be damaged too, and what came after the begin is taken in once more anyway.
+    pub(crate) async fn fill_entries(&mut self) -> Result<u64> {
+        let entries =
+            sqlx::query_scalar!(r#"SELECT centile_store.fill_entries($1, NULL) AS "entries!""#, self.ranking_id)
+                .fetch_one(&mut self.connection)
+                .await?;
+        Ok(entries.unsigned_abs())
+    }
+
+    /// Lays the players out: stripes, bucket rows and counts. Gives how many players.
+    pub(crate) async fn fill_buckets(&mut self) -> Result<u64> {
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_buckets($1) AS "players!""#, self.ranking_id)
+            .fetch_one(&mut self.connection)
+            .await?;
+        Ok(players.unsigned_abs())
+    }
+
+    /// Takes in what the ledger has gained so far; gives how many players that concerned.
+    pub(crate) async fn catch_up(&mut self) -> Result<u64> {
+        let end = sqlx::query_scalar!(r#"SELECT centile_store.settled_ledger_end($1) AS "end!""#, self.board_id)
+            .fetch_one(&mut self.connection)
+            .await?;
+        let (mut caught, mut after_user) = (0, 0);
+        loop {
+            let step = sqlx::query!(
+                r#"SELECT players AS "players!", last_user FROM centile_store.catch_up($1, $2, $3, $4, $5)"#,
+                self.ranking_id,
+                self.reached,
+                end,
+                after_user,
+                PLAYERS_AT_ONCE
+            )
+            .fetch_one(&mut self.connection)
+            .await?;
+            let Some(last_user) = step.last_user else { break };
+            caught += step.players.unsigned_abs();
+            after_user = last_user;
+        }
+        self.reached = end;
+        Ok(caught)
+    }
+
+    /// Puts the ranking into its period's place, with a row in the audit log; gives the one that it takes the place of. `None`,
+    /// and nothing done, when more than `limit` rows of the ledger are still to be taken in. [`crate::Error::Conflict`] when the period
+    /// was closed meanwhile, or somebody else rebuilds it by now.
+    pub(crate) async fn swap(&mut self, limit: i32, actor: &str, reason: Option<&str>) -> Result<Option<i64>> {
+        let mut transaction = self.connection.begin().await?;
+        let is_swapped = sqlx::query_scalar!(
+            r#"SELECT centile_store.swap_ranking($1, $2, $3) AS "is_swapped!""#,
+            self.ranking_id,
+            self.reached,
+            limit
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        if !is_swapped {
+            return Ok(None);
+        }
+        // Released by the swap, and so the last that was: what was begun and cut short went before.
+        let before = sqlx::query_scalar!(
+            r#"INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
+               SELECT $2, 'rebuild', p.board_id, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END,
+                      jsonb_build_object('ranking', o.id, 'players', centile_store.player_count(o.id)),
+                      jsonb_build_object('ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $3::text)
+               FROM centile_store.periods p
+               CROSS JOIN LATERAL (SELECT r.id FROM centile_store.rankings r
+                                   WHERE r.period_id = p.id AND r.released_at IS NOT NULL
+                                   ORDER BY r.released_at DESC, r.id DESC LIMIT 1) o
+               WHERE p.ranking_id = $1
+               RETURNING (before ->> 'ranking')::bigint AS "ranking!""#,
+            self.ranking_id,
+            actor,
+            reason
+        )
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(Some(before))
+    }
+
+    /// Ends the connection, and with it the lock.
+    pub(crate) async fn end(self) {
+        self.connection.close().await.ok();
+    }
+}

@@ -1,0 +1,251 @@
+//! `verify` and `rebuild`: every kind of damage is named, and mended while scores arrive.
+
+mod archive;
+mod cache;
+mod load;
+mod rebuild;
+mod timer;
+
+use std::collections::BTreeSet;
+
+use sqlx::PgPool;
+
+use crate::support::{Ran, TestDb, run};
+
+/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five stripes in `all_time`, two weeks that are over, and a ban, a void and a reset.
+const PAST: &str = "
+    SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_layout_bounds => '{20,60,100,140}');
+    SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));
+    SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
+    SELECT centile.open_periods(1, '{2024-01-03 12:00Z,2024-01-10 12:00Z}');
+    SELECT count(r.outcome)
+    FROM (SELECT centile.lane_hash('p' || lpad((n % 300 + 1)::text, 3, '0')) % 2 AS lane,
+                 array_agg('p' || lpad((n % 300 + 1)::text, 3, '0') ORDER BY n) AS users,
+                 array_agg((n * 7919::bigint) % 80 ORDER BY n) AS points,
+                 array_agg('2024-01-01Z'::timestamptz + n * interval '20 minutes' ORDER BY n) AS times
+          FROM generate_series(0, 999) n GROUP BY 1) e
+    CROSS JOIN LATERAL centile_store.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r;
+    SELECT centile.ban_user('arena', 'p005', true);
+    SELECT centile.void_score('arena', 100);
+    SELECT centile.reset_player('arena', 'p009')";
+
+/// A database with this past.
+async fn with_past() -> TestDb {
+    let db = TestDb::new().await;
+    db.execute(PAST).await;
+    db
+}
+
+fn verify(db: &TestDb, more: &[&str]) -> Ran {
+    run(db, &[&["verify", "--board", "arena"], more].concat())
+}
+
+/// The kinds of difference that a run of `verify` names.
+fn kinds(ran: &Ran) -> BTreeSet<&str> {
+    let differences = ran.out.lines().filter_map(|line| line.strip_prefix("  "));
+    differences.filter_map(|line| line.split(':').next()).collect()
+}
+
+/// Whoever reads ranks at psql, against PostgreSQL's own `rank()` over the ledger: of the events of a time, without those that were
+/// voided or came before a reset, and without whoever is banned.
+async fn ranks_are_right(pool: &PgPool, period: &str) {
+    let wrong: Vec<(Option<String>, Option<i64>, Option<i64>)> = sqlx::query_as(
+        "WITH counted AS (
+             SELECT t.user_id, t.points
+             FROM centile_store.score_transactions t
+             JOIN centile.periods p ON p.board = 'arena' AND p.kind || CASE p.kind WHEN 'all_time' THEN '' ELSE ':' || p.label END = $1
+             WHERE t.kind = 'score' AND t.occurred_at >= p.starts_at AND t.occurred_at < p.ends_at
+               AND NOT EXISTS (SELECT FROM centile_store.score_transactions v WHERE v.voids_id = t.id)
+               AND NOT EXISTS (SELECT FROM centile_store.score_transactions r
+                               WHERE r.user_id = t.user_id AND r.kind = 'reset' AND r.occurred_at > t.occurred_at
+                                 AND r.occurred_at >= p.starts_at AND r.occurred_at < p.ends_at)
+               AND NOT EXISTS (SELECT FROM centile_store.users b WHERE b.id = t.user_id AND b.external_id = 'p005')
+         ), ranked AS (
+             SELECT u.external_id AS user_id, rank() OVER (ORDER BY sum(c.points) DESC) AS rank
+             FROM counted c JOIN centile_store.users u ON u.id = c.user_id GROUP BY u.external_id
+         )
+         SELECT coalesce(r.user_id, l.user_id), r.rank, l.rank
+         FROM ranked r FULL JOIN centile.ranking('arena', $1) l USING (user_id)
+         WHERE r.rank IS DISTINCT FROM l.rank",
+    )
+    .bind(period)
+    .fetch_all(pool)
+    .await
+    .unwrap();
+    assert!(wrong.is_empty(), "{period}: (player, by the ledger, live) {wrong:?}");
+}
+
+/// Damage to the all-time ranking, as a superuser does it; what `verify` has to name, and part of the line.
+const DAMAGE: &[(&str, &[&str], &str)] = &[
+    ("DELETE FROM leaderboard WHERE ranking_id = $r AND user_id = 7", &["entry missing"], "player p007 (7)"),
+    (
+        "INSERT INTO leaderboard SELECT ranking_id, 5, score, rank_key, tie_key, reached_at, only_zeros
+         FROM leaderboard WHERE ranking_id = $r AND user_id = 7",
+        &["entry unexpected"],
+        "player p005 (5): should be nothing",
+    ),
+    (
+        "UPDATE leaderboard SET score = score + 1000 WHERE ranking_id = $r AND user_id = 7",
+        &["entry different"],
+        "player p007 (7)",
+    ),
+    (
+        "UPDATE leaderboard SET rank_key = rank_key + 1000, score = score + 1000 WHERE ranking_id = $r AND user_id = 7",
+        &["entry different"],
+        "player p007 (7)",
+    ),
+    (
+        "UPDATE leaderboard SET tie_key = tie_key - 1 WHERE ranking_id = $r AND user_id = 7",
+        &["entry different"],
+        "tie_key",
+    ),
+    (
+        "UPDATE leaderboard SET reached_at = reached_at + interval '1 hour' WHERE ranking_id = $r AND user_id = 7",
+        &["entry different"],
+        "reached_at",
+    ),
+    (
+        "UPDATE leaderboard SET only_zeros = NOT only_zeros WHERE ranking_id = $r AND user_id = 7",
+        &["entry different"],
+        "only_zeros",
+    ),
+    (
+        "DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7",
+        &["bucket row missing"],
+        "player p007 (7)",
+    ),
+    (
+        "INSERT INTO leaderboard_bucket SELECT bucket, ranking_id, rank_key, tie_key, -5
+         FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7",
+        &["bucket row unexpected"],
+        "player p005 (5): should be nothing",
+    ),
+    (
+        "WITH moved AS (DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7 RETURNING *)
+         INSERT INTO leaderboard_bucket SELECT 3, ranking_id, rank_key, tie_key, user_key FROM moved",
+        &["bucket row misplaced"],
+        "\"bucket\":3",
+    ),
+    (
+        "INSERT INTO leaderboard_bucket SELECT 3, ranking_id, rank_key, tie_key, user_key
+         FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7",
+        &["bucket row misplaced"],
+        "player p007 (7)",
+    ),
+    (
+        "UPDATE stripe_counts SET counts[1] = counts[1] + 1 WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
+        &["stripe count"],
+        "bucket 50, stripe 1",
+    ),
+    (
+        "UPDATE bucket_counts SET counts[51] = counts[51] - 2 WHERE ranking_id = $r AND lane = 1",
+        &["bucket count"],
+        "bucket 50",
+    ),
+    (
+        "UPDATE stripe_counts SET counts = counts || 3 WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
+        &["layout"],
+        "numbers in the counts of bucket 50, lane 1",
+    ),
+    (
+        "DELETE FROM stripe_counts WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
+        &["lane rows", "stripe count"],
+        "stripe counts of bucket 50, lane 1",
+    ),
+    (
+        "INSERT INTO stripe_counts SELECT ranking_id, bucket, lane, counts, revision + 1
+         FROM stripe_counts WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
+        &["lane rows"],
+        "stripe counts of bucket 50, lane 1",
+    ),
+    (
+        "INSERT INTO bucket_counts SELECT ranking_id, lane, counts, revision + 1 FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
+        &["lane rows"],
+        "bucket counts of lane 1",
+    ),
+    ("UPDATE stripes SET stripe = 3 WHERE ranking_id = $r AND bucket = 50", &["layout"], "should be 1, is 3"),
+    ("DELETE FROM stripes WHERE ranking_id = $r AND bucket = 10", &["layout"], "lowest stripe"),
+    (
+        "UPDATE stripes SET bucket = 99 WHERE ranking_id = $r AND bucket = 70",
+        &["bucket count", "bucket row misplaced", "lane rows", "layout"],
+        "99 or higher",
+    ),
+];
+
+/// Does damage to the all-time ranking.
+async fn damage(db: &TestDb, pool: &PgPool, statement: &str) {
+    let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    let statement = statement.replace("$r", &ranking.to_string());
+    db.execute(&format!("SET search_path = centile_store; {statement}")).await;
+}
+
+#[tokio::test]
+async fn every_kind_of_damage_is_named_and_rebuilt() {
+    let db = with_past().await;
+    let pool = db.pool().await;
+    let told = verify(&db, &[]).well();
+    assert_eq!(told.lines().count(), 3, "{told}");
+    assert!(told.lines().all(|line| line.ends_with("ok")), "{told}");
+    ranks_are_right(&pool, "all_time").await;
+    for (statement, wanted, words) in DAMAGE {
+        // The layout that the statements speak of.
+        db.execute(
+            "UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
+             UPDATE centile_store.rankings r SET released_at = now()
+             WHERE NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id);
+             SELECT centile_store.recompute_entries(lane::smallint, ARRAY[ranking_id],
+                        ARRAY(SELECT id FROM centile_store.users WHERE lane_hash % 2 = lane))
+             FROM centile_store.periods CROSS JOIN generate_series(0, 1) lane WHERE kind = 'all_time'",
+        )
+        .await;
+        verify(&db, &["--period", "all_time"]).well();
+        damage(&db, &pool, statement).await;
+        let found = verify(&db, &["--period", "all_time"]);
+        assert_eq!(found.code, Some(1), "{statement}: {found:?}");
+        assert_eq!(kinds(&found), wanted.iter().copied().collect(), "{statement}: {found:?}");
+        assert!(found.out.contains(words), "{statement}: {found:?}");
+        assert!(found.err.contains("centile rebuild"), "{found:?}");
+        // The others are not concerned.
+        let others = verify(&db, &[]);
+        assert_eq!(others.out.lines().filter(|line| line.ends_with("  ok")).count(), 2, "{statement}: {others:?}");
+        run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
+        verify(&db, &[]).well();
+        ranks_are_right(&pool, "all_time").await;
+    }
+}
+
+#[tokio::test]
+async fn many_differences_are_counted_and_some_are_listed() {
+    let db = with_past().await;
+    let pool = db.pool().await;
+    damage(&db, &pool, "UPDATE leaderboard SET score = score + 1 WHERE ranking_id = $r").await;
+    let found = verify(&db, &["--period", "all_time", "--limit", "3"]);
+    assert_eq!(found.out.lines().filter(|line| line.starts_with("  entry different: player")).count(), 3, "{found:?}");
+    assert!(found.out.contains("  entry different: 295 more"), "{found:?}");
+    assert!(found.out.contains("all_time  298 players  298 differences"), "{found:?}");
+    assert!(found.err.contains("298 differences in 1 of 1 periods"), "{found:?}");
+    // The same at psql.
+    let rows: Vec<(String, i64)> = sqlx::query_as("SELECT kind, total FROM centile.verify('arena', 'all_time', 2)")
+        .fetch_all(&pool)
+        .await
+        .unwrap();
+    assert_eq!(rows, [("entry different".to_owned(), 298), ("entry different".to_owned(), 298)]);
+}
+
+#[tokio::test]
+async fn lanes_of_the_board_are_looked_at_and_what_cannot_be_is_refused() {
+    let db = with_past().await;
+    db.execute("INSERT INTO centile_store.board_lanes SELECT board_id, lane, batch + 1, last_at FROM centile_store.board_lanes WHERE lane = 1")
+        .await;
+    let found = verify(&db, &["--period", "all_time"]);
+    assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["lane rows"])), "{found:?}");
+    assert!(found.out.contains("lane 1 of the board: should be 1, is 2"), "{found:?}");
+    verify(&db, &["--period", "week:2023-01-02"]).refused(1, &["nobody has scored in week:2023-01-02"]);
+    run(&db, &["verify", "--period", "week"]).refused(2, &["--board"]);
+    run(&db, &["verify", "--board", "other"]).refused(1, &["no board \"other\""]);
+    let empty = TestDb::new().await;
+    assert_eq!(run(&empty, &["verify"]).well(), "there is nothing to compare yet\n");
+}

@@ -1,0 +1,81 @@
+//! Closed periods.
+
+use super::*;
+
+const WEEK: &[&str] = &["--period", "week:2024-01-01"];
+
+/// Puts another archive of the same name in the place of the week's: its rows after `statement`, on table `x`.
+async fn damage_archive(db: &TestDb, statement: &str) {
+    db.execute(&format!(
+        "CREATE TABLE centile_archive.x AS SELECT * FROM centile_archive.arena_week_2024_01_01;
+         SET search_path = centile_archive;
+         {statement};
+         DROP MATERIALIZED VIEW centile_archive.arena_week_2024_01_01;
+         CREATE MATERIALIZED VIEW centile_archive.arena_week_2024_01_01 AS SELECT * FROM centile_archive.x"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_damaged_archive_is_named() {
+    for (statement, wanted, words) in [
+        ("UPDATE x SET score = score + 1 WHERE user_id = 7", "archive row different", "player p007 (7)"),
+        ("UPDATE x SET rank = rank + 1 WHERE user_id = 7", "archive row different", "\"rank\""),
+        ("DELETE FROM x WHERE user_id = 7", "archive row missing", "player p007 (7)"),
+        (
+            "INSERT INTO x SELECT position + 1000, rank, user_id + 1000, score, reached_at FROM x WHERE user_id = 7",
+            "archive row unexpected",
+            "player unknown (1007)",
+        ),
+    ] {
+        let db = with_past().await;
+        run(&db, &["close", "--due"]).well();
+        verify(&db, &[]).well();
+        damage_archive(&db, statement).await;
+        let found = verify(&db, &[]);
+        assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from([wanted])), "{statement}: {found:?}");
+        assert!(found.out.contains(words), "{statement}: {found:?}");
+        assert_eq!(found.out.lines().filter(|line| line.ends_with("  ok")).count(), 2, "{found:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_kept_from_an_archive_is_compared() {
+    let db = with_past().await;
+    run(&db, &["close", "--due"]).well();
+    let pool = db.pool().await;
+    let top = "UPDATE centile_store.periods SET frozen_top =
+        convert_to(jsonb_set(convert_from(frozen_top, 'UTF8')::jsonb, $PATH, $VALUE)::text, 'UTF8') WHERE label = '2024-01-01'";
+    for (statement, wanted, words) in [
+        (top.replace("$PATH", "'{rows,2,score}'").replace("$VALUE", "'5'"), "frozen top", "position 3"),
+        (top.replace("$PATH", "'{players}'").replace("$VALUE", "'5'"), "archive players", "frozen top"),
+        (
+            "UPDATE centile_store.periods SET archive_players = archive_players - 1 WHERE label = '2024-01-01'"
+                .to_owned(),
+            "archive players",
+            "of the period",
+        ),
+    ] {
+        db.execute(&statement).await;
+        let found = verify(&db, WEEK);
+        assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from([wanted])), "{statement}: {found:?}");
+        assert!(found.out.contains(words), "{statement}: {found:?}");
+        assert!(found.err.contains("centile refresh"), "{found:?}");
+        run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-01", "--by", "dora"]).well();
+        verify(&db, WEEK).well();
+    }
+    // A correction that waits for a refresh came after the cut-off.
+    let correct =
+        ["correct", "p007", "500", "--board", "arena", "--at", "2024-01-03T00:00:00Z", "--reason", "x", "--by", "dora"];
+    run(&db, &correct).well();
+    verify(&db, &[]).well();
+    // An archive that its board does not keep is nothing to compare; one that somebody has dropped is.
+    run(&db, &["board", "change", "arena", "--keep", "week=1"]).well();
+    run(&db, &["maintain"]).well();
+    assert_eq!(verify(&db, &[]).well().lines().count(), 2);
+    db.execute("DROP MATERIALIZED VIEW centile_archive.arena_week_2024_01_08").await;
+    let found = verify(&db, &[]);
+    assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["archive missing"])), "{found:?}");
+    assert!(found.out.contains("centile_archive.arena_week_2024_01_08"), "{found:?}");
+    pool.close().await;
+}
