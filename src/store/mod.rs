@@ -9,6 +9,7 @@ mod error;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod layout;
+pub(crate) mod load;
 pub(crate) mod outbox;
 pub(crate) mod period;
 pub(crate) mod rank;
