@@ -88,7 +88,7 @@ async fn fill(
     progress.set_done(events);
     progress.begin_phase("ids kept");
     progress.set_done(writing.write_ids().await?);
-    let mut slices: Vec<(&str, Option<String>)> = board.periods.iter().map(|kind| (kind.as_str(), None)).collect();
+    let mut slices: Vec<(&str, Option<String>)> = board.periods.iter().map(|kind| (kind.name(), None)).collect();
     slices.extend(writing.seasons().await?.into_iter().map(|season| ("season", Some(season))));
     for (kind, season) in slices {
         let shown = season.as_ref().map_or_else(|| kind.to_owned(), |season| format!("{kind}:{season}"));

@@ -72,11 +72,12 @@ impl From<sqlx::Error> for Error {
                     "transaction" => "score transaction",
                     "webhook" => "webhook of board",
                     "event" => "event",
+                    "entry" => "entry of player",
                     _ => "period",
                 },
                 name: message.split('\'').nth(1).unwrap_or(message).to_owned(),
                 // The other hints are for people at psql.
-                hint: hint.filter(|_| detail == "period").map(str::to_owned),
+                hint: hint.filter(|_| ["period", "entry"].contains(&detail)).map(str::to_owned),
             },
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
