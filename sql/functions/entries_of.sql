@@ -8,8 +8,8 @@ DECLARE
     v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
     -- The same arithmetic as centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
-    v_of_e    text := coalesce(format('e.%I, ', p_by), '') || 'e.user_id';
-    v_of_s    text := coalesce(format('s.%I, ', p_by), '') || 's.user_id';
+    v_of_e    text := CASE WHEN p_by IS NOT NULL THEN format('e.%I, ', p_by) ELSE '' END || 'e.user_id';
+    v_of_s    text := CASE WHEN p_by IS NOT NULL THEN format('s.%I, ', p_by) ELSE '' END || 's.user_id';
 BEGIN
     RETURN CASE p_board.mode
         WHEN 'sum' THEN format($query$

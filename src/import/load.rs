@@ -12,13 +12,7 @@ use super::{
     Line, Progress, Rejects, Source,
     prepare::{make_months, month_of},
 };
-use crate::{
-    Error, Result,
-    board::Board,
-    score::refusal,
-    service::Service,
-    store::load::OpenLoad,
-};
+use crate::{Error, Result, board::Board, score::refusal, service::Service, store::load::OpenLoad};
 
 /// Loads all that `source`, called `name`, has into a board without events. Lines that cannot be taken go to `rejects`; `progress`
 /// can be watched meanwhile and has the final counts afterwards. After an error nothing is in but players' names.

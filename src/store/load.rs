@@ -65,10 +65,9 @@ impl OpenLoad {
     /// Makes the players of the lines who do not exist yet, a part after the other; names them, and also those who exist with
     /// `update_names`. Gives how many players the lines have; `tell` is told how many are done.
     pub(crate) async fn make_players(&mut self, update_names: bool, tell: impl Fn(u64)) -> Result<u64> {
-        let players =
-            sqlx::query_scalar!(r#"SELECT centile_store.list_load_players($1) AS "players!""#, update_names)
-                .fetch_one(&mut self.connection)
-                .await?;
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.list_load_players($1) AS "players!""#, update_names)
+            .fetch_one(&mut self.connection)
+            .await?;
         let mut after = 0;
         while after < players {
             sqlx::query!("SELECT centile_store.make_load_players($1, $2)", after, PLAYERS_AT_ONCE)
@@ -154,13 +153,10 @@ impl Writing<'_> {
 
     /// Puts what is left into the order in which it is written; gives how many events there are.
     pub(crate) async fn sort_events(&mut self, now: DateTime<Utc>) -> Result<u64> {
-        let events = sqlx::query_scalar!(
-            r#"SELECT centile_store.sort_load_events($1, $2) AS "events!""#,
-            self.board_id,
-            now
-        )
-        .fetch_one(&mut *self.transaction)
-        .await?;
+        let events =
+            sqlx::query_scalar!(r#"SELECT centile_store.sort_load_events($1, $2) AS "events!""#, self.board_id, now)
+                .fetch_one(&mut *self.transaction)
+                .await?;
         Ok(events.unsigned_abs())
     }
 
@@ -223,7 +219,9 @@ impl Writing<'_> {
 
     /// Makes all of it visible at once, and lets the board take scores again.
     pub(crate) async fn commit(mut self) -> Result<()> {
-        sqlx::query!("SELECT centile_store.end_load($1, true)", self.import_id).fetch_one(&mut *self.transaction).await?;
+        sqlx::query!("SELECT centile_store.end_load($1, true)", self.import_id)
+            .fetch_one(&mut *self.transaction)
+            .await?;
         self.transaction.commit().await.map_err(Error::from)
     }
 }

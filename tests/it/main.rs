@@ -8,6 +8,7 @@ mod cli_commands;
 mod cli_demo;
 mod cli_import;
 mod cli_migrate;
+mod explain;
 mod fault_close;
 mod fault_kill;
 mod fault_redis;

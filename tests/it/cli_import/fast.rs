@@ -28,7 +28,8 @@ fn random_file(seed: u64, events: u32, with_tiebreaks: bool) -> String {
         let month = rng.random_range(1..=2);
         let at = format!("2024-{month:02}-{day:02}T{:02}:{:02}:00{zone}", minute / 60, minute % 60);
         let reason = ["", "won", "\"a, b\"", "back\\slash"][rng.random_range(0..4)];
-        let tiebreak = if with_tiebreaks && rng.random_bool(0.5) { rng.random_range(-4..4).to_string() } else { String::new() };
+        let tiebreak =
+            if with_tiebreaks && rng.random_bool(0.5) { rng.random_range(-4..4).to_string() } else { String::new() };
         let id = if rng.random_bool(0.8) { format!("e{event}") } else { String::new() };
         let line = format!("{id},p{player},{name},{points},{at},{reason},{tiebreak}\n");
         text.push_str(&line);
@@ -100,15 +101,30 @@ async fn it_brings_what_the_ordinary_import_brings() {
         for board in [&fast, &slow] {
             let lanes = (number % 3 + 1).to_string();
             let flags = [
-                "--mode", mode, "--order", order, "--ties", ties, "--lanes", &lanes, "--points-min", "-100",
-                "--points-max", "1000", "--time-zone", "America/Havana", "--periods", "all_time,day,week,month",
+                "--mode",
+                mode,
+                "--order",
+                order,
+                "--ties",
+                ties,
+                "--lanes",
+                &lanes,
+                "--points-min",
+                "-100",
+                "--points-max",
+                "1000",
+                "--time-zone",
+                "America/Havana",
+                "--periods",
+                "all_time,day,week,month",
             ];
             make_board(&db, board, &flags);
             let season = "SELECT centile.create_season($1, 'winter', '2024-01-10 12:30Z', '2024-02-05 03:00Z')";
             sqlx::query(season).bind(board.as_str()).execute(&pool).await.unwrap();
         }
         let file = files.write("scores.csv", random_file(seed, 1_200, ties == "tiebreak"));
-        let (one, other) = (import(&db, &file, &fast, &["--fast"]), import(&db, &file, &slow, &["--batch-size", "5000"]));
+        let (one, other) =
+            (import(&db, &file, &fast, &["--fast"]), import(&db, &file, &slow, &["--batch-size", "5000"]));
         let counts = ["read", "accepted", "repeated", "rejected"];
         assert_eq!(counts.map(|name| one.count(name)), counts.map(|name| other.count(name)), "{one:?} {other:?}");
         assert!(one.count("repeated") > 0 && one.count("rejected") > 0, "{one:?}");
@@ -122,9 +138,16 @@ async fn it_brings_what_the_ordinary_import_brings() {
         let (ours, theirs) = (ids(&pool, &fast).await, ids(&pool, &slow).await);
         assert!(ours == theirs && !ours.is_empty(), "{} ids and {}", ours.len(), theirs.len());
         let batches = "SELECT batch, last_at FROM centile_store.board_lanes l JOIN centile_store.boards b ON b.id = l.board_id WHERE b.slug = $1 ORDER BY lane";
-        let lanes: Vec<(i64, chrono::DateTime<chrono::Utc>)> = query_as(batches).bind(&fast).fetch_all(&pool).await.unwrap();
+        let lanes: Vec<(i64, chrono::DateTime<chrono::Utc>)> =
+            query_as(batches).bind(&fast).fetch_all(&pool).await.unwrap();
         assert!(lanes.iter().all(|(batch, _)| *batch == 1), "{lanes:?}");
-        assert_eq!(query_scalar::<_, i64>("SELECT count(*) FROM centile_store.boards WHERE loading_import_id IS NOT NULL").fetch_one(&pool).await.unwrap(), 0);
+        assert_eq!(
+            query_scalar::<_, i64>("SELECT count(*) FROM centile_store.boards WHERE loading_import_id IS NOT NULL")
+                .fetch_one(&pool)
+                .await
+                .unwrap(),
+            0
+        );
         // The ordinary import finds all that has an id there already.
         let with_ids: String = std::fs::read_to_string(&file)
             .unwrap()
@@ -133,15 +156,24 @@ async fn it_brings_what_the_ordinary_import_brings() {
             .map(|line| format!("{line}\n"))
             .collect();
         let again = import(&db, &files.write("again.csv", with_ids), &fast, &[]);
-        assert_eq!((again.count("accepted"), again.count("rejected")), (0, one.rejects.unwrap().values().filter(|(_, raw)| !raw.starts_with(',')).count() as u64), "{again:?}");
+        assert_eq!(
+            (again.count("accepted"), again.count("rejected")),
+            (0, one.rejects.unwrap().values().filter(|(_, raw)| !raw.starts_with(',')).count() as u64),
+            "{again:?}"
+        );
     }
     assert!(rankings_are_sound(&pool).await > 300);
     // What it left is closed like anything else, and agrees with the ledger.
     run(&db, &["close", "--due"]).well();
-    let differences = "SELECT coalesce(sum(archive_differences), -1)::bigint FROM centile_store.periods WHERE state = 'closed'";
+    let differences =
+        "SELECT coalesce(sum(archive_differences), -1)::bigint FROM centile_store.periods WHERE state = 'closed'";
     assert_eq!(query_scalar::<_, i64>(differences).fetch_one(&pool).await.unwrap(), 0);
     for number in 0..6 {
-        assert_eq!(ranks(&pool, &format!("fast{number}")).await, ranks(&pool, &format!("slow{number}")).await, "closed, {number}");
+        assert_eq!(
+            ranks(&pool, &format!("fast{number}")).await,
+            ranks(&pool, &format!("slow{number}")).await,
+            "closed, {number}"
+        );
     }
 }
 
@@ -174,7 +206,10 @@ async fn it_is_refused_where_there_are_events_and_for_sums_out_of_range() {
     let huge = files.write("huge.csv", "user_id,points\nann,9223372036854775807\nbob,3\nann,1\n");
     let refused = import(&db, &huge, "main", &["--fast"]);
     assert_eq!((refused.code, refused.count("accepted")), (Some(1), 0), "{refused:?}");
-    assert!(refused.err.contains("the score of player 'ann' in all_time would leave the range of 64 bits"), "{refused:?}");
+    assert!(
+        refused.err.contains("the score of player 'ann' in all_time would leave the range of 64 bits"),
+        "{refused:?}"
+    );
     assert_eq!(ledger_rows(&db, "main").await, 0);
     let file = files.write("one.csv", "user_id,points\nann,1\n");
     import(&db, &file, "main", &["--fast"]).well(1, 0);
@@ -282,20 +317,28 @@ async fn killed_at_any_moment_it_leaves_nothing_and_is_run_again() {
         ("the end", Some("centile_store.boards")),
     ] {
         for kill_backend in [false, true] {
+            eprintln!("{moment}, backend killed: {kill_backend}");
             let (mut child, input) = half_a_load(&db, &files, &lines);
             until("the load", &pool, IS_LOADING).await;
-            let mut blocker = pool.begin().await.unwrap();
+            let (mut blocker, mut input) = (pool.begin().await.unwrap(), Some(input));
             if let Some(table) = lock {
                 let lock = format!("LOCK TABLE {table} IN SHARE MODE");
                 sqlx::query(sqlx::AssertSqlSafe(lock)).execute(&mut *blocker).await.unwrap();
-                drop(input);
-                until(moment, &pool, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'relation')").await;
+                drop(input.take());
+                until(
+                    moment,
+                    &pool,
+                    "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND locktype = 'relation')",
+                )
+                .await;
             }
             if kill_backend {
                 let ended = "SELECT bool_and(pg_terminate_backend(l.pid)) FROM pg_locks l
                     WHERE l.locktype = 'advisory' AND l.classid = 1128615509
                       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())";
                 assert!(query_scalar::<_, bool>(ended).fetch_one(&pool).await.unwrap(), "{moment}");
+                // It learns that with the next line, or at the end of its input.
+                drop(input);
                 assert_eq!(child.wait().unwrap().code(), Some(1), "{moment}");
             } else {
                 child.kill().unwrap();
@@ -306,7 +349,15 @@ async fn killed_at_any_moment_it_leaves_nothing_and_is_run_again() {
                 AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
             until("the end of its session", &pool, is_over).await;
             blocker.rollback().await.unwrap();
-            for table in ["score_transactions", "transaction_ids", "periods", "rankings", "leaderboard", "leaderboard_bucket", "stripes"] {
+            for table in [
+                "score_transactions",
+                "transaction_ids",
+                "periods",
+                "rankings",
+                "leaderboard",
+                "leaderboard_bucket",
+                "stripes",
+            ] {
                 let rows = format!("SELECT count(*) FROM centile_store.{table}");
                 let rows: i64 = query_scalar(sqlx::AssertSqlSafe(rows)).fetch_one(&pool).await.unwrap();
                 assert_eq!(rows, 0, "{moment}, backend killed: {kill_backend}: {table}");
