@@ -21,7 +21,7 @@ pub(super) struct Explain {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// The period, as over HTTP: all_time, week, week:previous, week:2024-01-15, season:NAME
+    /// The period, as over HTTP: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
     #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
 }

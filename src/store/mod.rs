@@ -22,7 +22,7 @@ pub(crate) mod user;
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    Executor as _, PgPool,
+    ConnectOptions as _, Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -84,7 +84,8 @@ impl Store {
                 })
                 .connect_lazy_with(options)
         };
-        let patient = options.clone().options([("statement_timeout", "0")]);
+        // Long work is not slow work: it tells by itself how far it is.
+        let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
         Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, options), patient })
     }
 
