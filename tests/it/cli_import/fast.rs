@@ -33,16 +33,17 @@ fn random_file(seed: u64, events: u32, with_tiebreaks: bool) -> String {
         let id = if rng.random_bool(0.8) { format!("e{event}") } else { String::new() };
         let line = format!("{id},p{player},{name},{points},{at},{reason},{tiebreak}\n");
         text.push_str(&line);
-        match rng.random_range(0..40) {
+        let another = match rng.random_range(0..40) {
             // The same again, if it has an id.
-            0 | 1 if !id.is_empty() => text.push_str(&line),
-            2 if !id.is_empty() => text.push_str(&format!("{id},p{player},,{},{at},,\n", points + 1)),
-            3 => text.push_str(&format!("x{event},p{player},,1.5,{at},,\n")),
-            4 => text.push_str(&format!("x{event},banned,,1,{at},,\n")),
-            5 => text.push_str(&format!("y{event},p{player},,1,2090-01-01T00:00:00Z,,\n")),
-            6 => text.push_str(&format!("z{event},p{player},,1000000,{at},,\n")),
-            _ => {}
-        }
+            0 | 1 if !id.is_empty() => line,
+            2 if !id.is_empty() => format!("{id},p{player},,{},{at},,\n", points + 1),
+            3 => format!("x{event},p{player},,1.5,{at},,\n"),
+            4 => format!("x{event},banned,,1,{at},,\n"),
+            5 => format!("y{event},p{player},,1,2090-01-01T00:00:00Z,,\n"),
+            6 => format!("z{event},p{player},,1000000,{at},,\n"),
+            _ => String::new(),
+        };
+        text.push_str(&another);
     }
     text
 }
@@ -153,7 +154,12 @@ async fn it_brings_what_the_ordinary_import_brings() {
             .unwrap()
             .lines()
             .filter(|line| !line.starts_with(','))
-            .map(|line| format!("{line}\n"))
+            .flat_map(|line| {
+                [
+                    line, "
+",
+                ]
+            })
             .collect();
         let again = import(&db, &files.write("again.csv", with_ids), &fast, &[]);
         assert_eq!(
@@ -259,7 +265,7 @@ async fn meanwhile_scores_are_refused_and_all_else_goes_on() {
         let request = serve.client.post(serve.at(&format!("/v1/boards/{board}/scores"))).bearer_auth(key).json(&event);
         request.send().await.unwrap()
     };
-    let lines = format!("{HEADER}{}", made_up(1, 9_000).concat().replace("\n", ",\n"));
+    let lines = format!("{HEADER}{}", made_up(1, 9_000).concat().replace('\n', ",\n"));
     let (child, input) = half_a_load(&db, &files, &lines);
     until("the load", &pool, IS_LOADING).await;
 
@@ -304,7 +310,7 @@ async fn killed_at_any_moment_it_leaves_nothing_and_is_run_again() {
     let (db, files) = (TestDb::new().await, Files::new());
     make_board(&db, "main", &["--periods", "all_time,day,week,month"]);
     let pool = db.pool().await;
-    let lines = format!("{HEADER}{}", made_up(2, 30_000).concat().replace("\n", ",\n"));
+    let lines = format!("{HEADER}{}", made_up(2, 30_000).concat().replace('\n', ",\n"));
     // While lines come; then in the middle of the last transaction, held up where it needs something that is locked.
     for (moment, lock) in [
         ("reading", None),
