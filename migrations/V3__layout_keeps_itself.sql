@@ -61,3 +61,6 @@ EXCEPTION
     WHEN insufficient_privilege THEN NULL;
 END
 $$;
+
+-- An import that fills a board as a whole numbers its rows before it writes them.
+GRANT USAGE ON SEQUENCE centile_store.score_transactions_id_seq TO centile_service;

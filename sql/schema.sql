@@ -37,16 +37,18 @@ DECLARE
     v_running   text;
     v_abandoned integer;
 BEGIN
-    PERFORM centile_store.lock_structure(v_board.id, true);
+    -- First without the lock, which a load holds for long.
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
     WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
             USING ERRCODE = 'CB409', HINT = 'Stop it first.';
     END IF;
-    UPDATE centile_store.imports SET abandoned_at = clock_timestamp()
-    WHERE board_id = v_board.id AND ended_at IS NULL AND abandoned_at IS NULL;
+    PERFORM centile_store.lock_structure(v_board.id, true);
+    UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
+    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id);
     GET DIAGNOSTICS v_abandoned = ROW_COUNT;
+    PERFORM centile_store.release_dead_loads();
     RETURN v_abandoned;
 END
 $$;
@@ -314,6 +316,95 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.epoch() IS 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
+
+CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
+    LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board    centile_store.boards := centile_store.board_named(p_board);
+    v_user_id  bigint := centile_store.user_named(p_user);
+    v_source   record;
+    v_period   bigint;
+    v_entry    record;
+    v_key      text;
+    v_whole    text;
+    v_stripe   record;
+    v_parts    text[];
+    v_step     record;
+    v_value    text;
+    v_begin    timestamptz;
+    v_total    numeric := 0;
+BEGIN
+    SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
+    IF NOT (CASE WHEN v_source.archived_period_id IS NULL
+                THEN EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
+                ELSE EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) END) THEN
+        RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
+            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('In %s of board %s nobody of this id stands.', p_period, p_board);
+    END IF;
+    IF v_source.archived_period_id IS NOT NULL THEN
+        v_period := v_source.archived_period_id;
+        SELECT p.archive_name AS name INTO v_entry
+        FROM centile_store.periods p WHERE p.id = v_period;
+        v_parts := ARRAY[
+            'archive that answers, for the period is closed', format('SELECT p.archive_name FROM centile_store.periods p WHERE p.id = %s', v_period),
+            'version', format('SELECT format(''%%s.a%%s.%%s'', centile.epoch(), p.id, p.archive_revision) FROM centile_store.periods p WHERE p.id = %s', v_period),
+            'score', format('SELECT a.score FROM centile_archive.%I a WHERE a.user_id = %s', v_entry.name, v_user_id),
+            'rank', format('SELECT a.rank FROM centile_archive.%I a WHERE a.user_id = %s', v_entry.name, v_user_id),
+            'position', format('SELECT a."position" FROM centile_archive.%I a WHERE a.user_id = %s', v_entry.name, v_user_id)];
+    ELSE
+        SELECT l.*, g.period_id INTO v_entry
+        FROM centile_store.leaderboard l JOIN centile_store.rankings g ON g.id = l.ranking_id
+        WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id;
+        v_period := v_entry.period_id;
+        v_whole := format('%s, %s, %s, %s', v_entry.ranking_id, v_entry.rank_key, v_entry.tie_key, -v_user_id);
+        -- Equal scores that share a rank do not count: the greatest key that the score could have stands for all.
+        v_key := CASE WHEN v_board.ties = 'shared' THEN format('%s, 9223372036854775807, 9223372036854775807', v_entry.rank_key)
+                      ELSE format('%s, %s, %s', v_entry.rank_key, v_entry.tie_key, -v_user_id) END;
+        SELECT s.* INTO v_stripe
+        FROM centile_store.stripe_of(v_entry.ranking_id, v_entry.rank_key,
+            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE v_entry.tie_key END,
+            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) s;
+        v_parts := ARRAY[
+            'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
+            'version', format('SELECT concat_ws(''.'', centile.epoch(), g.layout, array_to_string(centile_store.lane_batches(g.board_id, g.lanes), ''-'')) FROM centile_store.rankings g WHERE g.id = %s', v_entry.ranking_id),
+            'score', format('SELECT l.score FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
+            'rank key, tie key, user key', format('SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
+            'ties', format('SELECT b.ties FROM centile_store.boards b WHERE b.id = %s', v_board.id),
+            'bucket', format('SELECT s.bucket FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
+            'players in higher buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket + 2),
+            'stripe', format('SELECT s.stripe FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
+            'players in higher stripes', format('SELECT centile_store.stripes_above(%s, %s::smallint, %s)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe),
+            'rows above in the stripe', format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = %s AND (rank_key, tie_key, user_key) > (%s) AND (rank_key, tie_key, user_key) < (%s, %s, %s)',
+                centile_store.bucket_table(v_stripe.bucket), v_entry.ranking_id, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
+            'rank', format('SELECT 1 + centile_store.count_above(%s, %s)', v_entry.ranking_id, v_key),
+            'position', format('SELECT 1 + centile_store.count_above(%s)', v_whole)];
+    END IF;
+
+    v_parts := ARRAY['period', format('SELECT concat_ws('':'', p.kind, nullif(p.label, ''all_time'')) FROM centile_store.periods p WHERE p.id = %s', v_period)] || v_parts;
+    FOR v_step IN SELECT n, v_parts[2 * n - 1] AS what, v_parts[2 * n] AS statement FROM generate_series(1, cardinality(v_parts) / 2) AS n LOOP
+        v_begin := clock_timestamp();
+        EXECUTE v_step.statement INTO v_value;
+        step := v_step.n;
+        what := v_step.what;
+        value := v_value;
+        time_ms := round(1000 * extract(epoch FROM clock_timestamp() - v_begin), 3);
+        statement := v_step.statement;
+        v_total := v_total + time_ms;
+        RETURN NEXT;
+    END LOOP;
+    step := step + 1;
+    what := 'all of these';
+    value := NULL;
+    time_ms := v_total;
+    statement := NULL;
+    RETURN NEXT;
+END
+$$;
+
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How a player''s rank is made up: each step with its value, its time and the statement that gives it. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -1224,6 +1315,32 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
+
+CREATE FUNCTION centile_store.begin_load(p_board_id integer, p_source text) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_slug      text;
+    v_import_id bigint;
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, true);
+    PERFORM centile_store.release_dead_loads();
+    SELECT b.slug INTO STRICT v_slug FROM centile_store.boards b WHERE b.id = p_board_id;
+    IF EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.batch > 0)
+       OR EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = p_board_id) THEN
+        RAISE EXCEPTION 'board % has events already, and --fast is for the first ones', v_slug
+            USING ERRCODE = 'CB409', HINT = 'Import without it, or into another board.';
+    ELSIF EXISTS (SELECT FROM centile_store.imports i
+                  WHERE i.board_id = p_board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id)) THEN
+        RAISE EXCEPTION 'an import into board % is running', v_slug USING ERRCODE = 'CB409', HINT = 'Wait until it has ended.';
+    END IF;
+    v_import_id := centile_store.begin_import(p_board_id, p_source);
+    UPDATE centile_store.boards SET loading_import_id = v_import_id WHERE id = p_board_id;
+    RETURN v_import_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) IS 'Announces an import that fills a board as a whole and returns its number. Example: SELECT centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv'') IS NOT NULL AS is_announced;';
 
 CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) RETURNS record
     LANGUAGE plpgsql
@@ -4450,6 +4567,56 @@ $$;
 
 COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import. Example: SELECT centile_store.end_import(1);';
 
+CREATE FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE centile_store.imports
+    SET ended_at = CASE WHEN p_has_succeeded THEN clock_timestamp() END, abandoned_at = CASE WHEN NOT p_has_succeeded THEN clock_timestamp() END
+    WHERE id = p_import_id AND ended_at IS NULL AND abandoned_at IS NULL;
+    UPDATE centile_store.boards SET loading_import_id = NULL WHERE loading_import_id = p_import_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) IS 'Ends a load. Example: SELECT centile_store.end_load(centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv''), true);';
+
+CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text DEFAULT NULL::text) RETURNS text
+    LANGUAGE plpgsql IMMUTABLE
+    AS $_$
+DECLARE
+    v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
+    -- The same arithmetic as centile.tie_key.
+    v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
+    v_of_e    text := CASE WHEN p_by IS NOT NULL THEN format('e.%I, ', p_by) ELSE '' END || 'e.user_id';
+    v_of_s    text := CASE WHEN p_by IS NOT NULL THEN format('s.%I, ', p_by) ELSE '' END || 's.user_id';
+BEGIN
+    RETURN CASE p_board.mode
+        WHEN 'sum' THEN format($query$
+        SELECT %2$s, e.score, %1$s AS rank_key,
+               2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
+               e.reached_at, e.only_zeros
+        FROM (SELECT %3$s, sum(s.points)::bigint AS score,
+                     coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
+                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
+              FROM s GROUP BY %3$s) e$query$,
+            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END, v_of_e, v_of_s)
+        ELSE format($query$
+        SELECT %3$s, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
+               timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
+               e.only_zeros
+        FROM (SELECT %4$s, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY %4$s) e$query$,
+            CASE p_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
+            CASE p_board.mode
+                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
+                -- The greatest (time, id); its key follows.
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END,
+            v_of_e, v_of_s)
+        END;
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text) IS 'Text of what makes entries of events. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql STABLE
     SET "TimeZone" TO 'UTC'
@@ -4461,9 +4628,6 @@ DECLARE
     -- Which rows of the ledger count at all.
     v_counted text;
     v_time    text;
-    v_score   text;
-    -- The same arithmetic as centile.tie_key.
-    v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
@@ -4472,7 +4636,6 @@ BEGIN
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
-    v_score := CASE v_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
 
     RETURN format($query$
         WITH act AS MATERIALIZED (
@@ -4491,27 +4654,7 @@ BEGIN
               AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
                    OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
         )$query$, v_counted, v_time)
-    || CASE v_board.mode
-        WHEN 'sum' THEN format($query$
-        SELECT e.user_id, e.score, %s AS rank_key,
-               2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
-               e.reached_at, e.only_zeros
-        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
-                     coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
-                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
-              FROM s GROUP BY s.user_id) e$query$,
-            CASE v_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
-        ELSE format($query$
-        SELECT e.user_id, %s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
-               timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
-               e.only_zeros
-        FROM (SELECT s.user_id, %s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
-            CASE v_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
-            CASE v_board.mode
-                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
-                -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
-        END;
+    || centile_store.entries_of(v_board);
 END
 $_$;
 
@@ -4609,6 +4752,41 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) IS 'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries FROM centile_store.begin_rebuild(1) r;';
+
+CREATE FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text DEFAULT NULL::text) RETURNS bigint[]
+    LANGUAGE plpgsql
+    SET work_mem TO '256MB'
+    AS $_$
+DECLARE
+    v_board    centile_store.boards;
+    v_begins   timestamptz[];
+    v_ends     timestamptz[];
+    v_rankings bigint[];
+BEGIN
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    SELECT array_agg(p.starts_at ORDER BY p.starts_at), array_agg(p.ends_at ORDER BY p.starts_at), array_agg(p.ranking_id ORDER BY p.starts_at)
+    INTO v_begins, v_ends, v_rankings
+    FROM centile_store.periods p
+    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.ranking_id IS NOT NULL AND (p_kind <> 'season' OR p.label = p_season);
+    -- The periods of a kind follow one another: that which begins last holds the time, unless it has ended.
+    EXECUTE format($query$
+        INSERT INTO centile_store.leaderboard (user_id, score, rank_key, tie_key, reached_at, only_zeros, ranking_id)
+        WITH s AS (
+            SELECT ($3)[x.n] AS ranking_id, x.id, x.user_id, x.points, x.tiebreak, x.occurred_at
+            FROM (SELECT e.*, width_bucket(e.occurred_at, $1) AS n FROM pg_temp.load_event e) x
+            WHERE x.occurred_at < ($2)[x.n]
+        )
+        SELECT o.user_id, o.score, o.rank_key, o.tie_key, o.reached_at, o.only_zeros, o.ranking_id
+        FROM (%s) o
+        ORDER BY o.ranking_id, o.user_id $query$, centile_store.entries_of(v_board, 'ranking_id'))
+    USING v_begins, v_ends, v_rankings;
+    RETURN ARRAY(
+        SELECT r.id FROM unnest(v_rankings) AS r (id)
+        WHERE EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = r.id));
+END
+$_$;
+
+COMMENT ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) IS 'Writes the entries of the rankings of one kind from the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.fill_load_entries(1, ''day'');';
 
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
@@ -4952,6 +5130,20 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
 
+CREATE FUNCTION centile_store.lay_out_load(p_ranking_id bigint) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    DELETE FROM centile_store.stripes WHERE ranking_id = p_ranking_id;
+    DELETE FROM centile_store.stripe_counts WHERE ranking_id = p_ranking_id;
+    DELETE FROM centile_store.bucket_counts WHERE ranking_id = p_ranking_id;
+    UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
+    RETURN centile_store.fill_buckets(p_ranking_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) IS 'Lays out a ranking that a load has filled. Example: SELECT centile_store.lay_out_load(p.ranking_id) AS players FROM centile.boards b CROSS JOIN LATERAL centile.open_periods(b.board_id, ''{2030-01-01 12:00Z}'') JOIN centile.periods p ON p.board = b.slug AND p.label = ''2030-01-01'' WHERE b.slug = ''main'';';
+
 CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -5030,6 +5222,41 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ledger_end() IS 'The highest id in the ledger. Example: SELECT centile_store.ledger_end() > 0 AS has_rows;';
 
+CREATE FUNCTION centile_store.list_load_players(p_last_names boolean) RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem TO '256MB'
+    AS $$
+DECLARE
+    v_players bigint;
+BEGIN
+    ANALYZE pg_temp.load_line;
+    TRUNCATE pg_temp.load_player;
+    INSERT INTO pg_temp.load_player (place, user_id, name)
+    SELECT row_number() OVER (), n.user_id, n.user_name
+    FROM (SELECT DISTINCT ON (l.user_id) l.user_id, l.user_name
+          FROM pg_temp.load_line l
+          ORDER BY l.user_id, l.user_name IS NULL, CASE WHEN p_last_names THEN -l.line ELSE l.line END) n;
+    GET DIAGNOSTICS v_players = ROW_COUNT;
+    RETURN v_players;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.list_load_players(p_last_names boolean) IS 'Lists the players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.list_load_players(false);';
+
+CREATE FUNCTION centile_store.load_rejects() RETURNS TABLE(line bigint, outcome text, raw text)
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN QUERY
+    SELECT r.line, r.outcome, l.raw
+    FROM pg_temp.load_refusal r JOIN pg_temp.load_line l ON l.line = r.line
+    WHERE r.outcome <> 'repeated'
+    ORDER BY r.line;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.load_rejects() IS 'Lines of a load that cannot be taken. Example: SELECT centile_store.make_load_tables(), (SELECT count(*) FROM centile_store.load_rejects()) AS rejects;';
+
 CREATE TABLE centile_store.board_lanes (
     board_id integer NOT NULL,
     lane smallint NOT NULL,
@@ -5063,15 +5290,88 @@ CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boo
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    IF p_exclusive THEN
+    IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
+        PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-    ELSE
+    ELSIF NOT p_exclusive AND NOT pg_try_advisory_xact_lock_shared(1128615508, p_board_id) THEN
+        PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
     END IF;
+    PERFORM centile_store.refuse_while_loading(p_board_id);
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction. Example: SELECT centile_store.lock_structure(1, true);';
+
+CREATE FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    v_made integer;
+BEGIN
+    INSERT INTO centile_store.users (external_id, name, lane_hash)
+    SELECT n.user_id, coalesce(n.name, n.user_id), centile.lane_hash(n.user_id)
+    FROM pg_temp.load_player n
+    WHERE n.place > p_after AND n.place <= p_after + p_limit
+      AND NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = n.user_id)
+    ORDER BY n.place
+    ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING;
+    GET DIAGNOSTICS v_made = ROW_COUNT;
+    RETURN v_made;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) IS 'Makes players of a load who do not exist yet. Example: SELECT centile_store.make_load_tables(), centile_store.make_load_players(0, 1000);';
+
+CREATE FUNCTION centile_store.make_load_tables() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    BEGIN
+        -- A process that was killed is missed within a second, also in the middle of a long statement.
+        PERFORM set_config('client_connection_check_interval', '1s', false);
+        PERFORM set_config('temp_buffers', '128MB', false);
+    EXCEPTION
+        -- Not every system can tell; and the buffers stay what they were at a session's first temporary table.
+        WHEN invalid_parameter_value THEN NULL;
+    END;
+    CREATE TEMPORARY TABLE load_line (
+        line        bigint   NOT NULL,
+        user_id     text     COLLATE "C" NOT NULL,
+        user_name   text,
+        points      bigint   NOT NULL,
+        tiebreak    smallint,
+        reason      text,
+        id          text     COLLATE "C",
+        occurred_at timestamptz,
+        raw         text     NOT NULL
+    );
+    CREATE TEMPORARY TABLE load_player (
+        place   bigint NOT NULL,
+        user_id text   COLLATE "C" NOT NULL,
+        name    text,
+        CONSTRAINT load_player_pkey PRIMARY KEY (place)
+    );
+    CREATE TEMPORARY TABLE load_refusal (
+        line    bigint NOT NULL,
+        outcome text   NOT NULL
+    );
+    CREATE TEMPORARY TABLE load_event (
+        id           bigint   NOT NULL,
+        user_id      bigint   NOT NULL,
+        lane         smallint NOT NULL,
+        points       bigint   NOT NULL,
+        tiebreak     smallint,
+        reason       text,
+        occurred_at  timestamptz NOT NULL,
+        external_id  text     COLLATE "C",
+        content_hash bytea
+    );
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.make_load_tables() IS 'Makes the temporary tables of a load. Example: SELECT centile_store.make_load_tables();';
 
 CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -5184,6 +5484,42 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) IS 'Numbers the stripes of a bucket anew. Example: SELECT centile_store.number_stripes(1, 50::smallint);';
+
+CREATE FUNCTION centile_store.open_load_periods(p_board_id integer) RETURNS integer
+    LANGUAGE plpgsql
+    SET work_mem TO '256MB'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_limit constant numeric := 9223372036854775807;
+    v_board    centile_store.boards;
+    v_opened   integer;
+    v_overflow record;
+BEGIN
+    v_opened := centile.open_periods(p_board_id, ARRAY(
+        SELECT unnest(ARRAY[min(e.occurred_at), max(e.occurred_at)]) FROM pg_temp.load_event e GROUP BY date_trunc('hour', e.occurred_at)));
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    -- Only where all points together could get there are they added up player by player.
+    IF v_board.mode = 'sum'
+       AND (SELECT count(*) * greatest(max(e.points)::numeric, -min(e.points)::numeric) > v_limit FROM pg_temp.load_event e) THEN
+        SELECT u.external_id, p.period INTO v_overflow
+        FROM (SELECT e.user_id FROM pg_temp.load_event e GROUP BY e.user_id HAVING sum(abs(e.points::numeric)) > v_limit) r
+        JOIN centile_store.users u ON u.id = r.user_id
+        JOIN pg_temp.load_event e ON e.user_id = r.user_id
+        CROSS JOIN LATERAL centile_store.periods_at(p_board_id, v_board.periods, e.occurred_at) p
+        GROUP BY u.external_id, p.period_id, p.period
+        HAVING abs(sum(e.points::numeric)) > v_limit
+        ORDER BY u.external_id, p.period LIMIT 1;
+        IF FOUND THEN
+            RAISE EXCEPTION 'the score of player % in % would leave the range of 64 bits', quote_literal(v_overflow.external_id), v_overflow.period
+                USING ERRCODE = 'CB409', HINT = 'The ordinary import refuses the events that take it there, and takes the others.';
+        END IF;
+    END IF;
+    RETURN v_opened;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.open_load_periods(p_board_id integer) IS 'Opens the periods that hold the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.open_load_periods(1);';
 
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
@@ -5911,6 +6247,52 @@ $$;
 
 COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
+CREATE FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) RETURNS TABLE(outcome text, lines bigint)
+    LANGUAGE plpgsql
+    SET work_mem TO '256MB'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board  centile_store.boards;
+    v_closed tstzrange[];
+BEGIN
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    SELECT array_agg(tstzrange(p.starts_at, p.ends_at)) INTO v_closed FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.state = 'closed';
+    INSERT INTO pg_temp.load_refusal (line, outcome)
+    SELECT * FROM (
+        SELECT l.line,
+               CASE
+                   WHEN l.user_id IN (
+                       SELECT u.external_id FROM centile_store.users u WHERE u.banned_at IS NOT NULL
+                       UNION ALL
+                       SELECT u.external_id FROM centile_store.board_players b JOIN centile_store.users u ON u.id = b.user_id
+                       WHERE b.board_id = p_board_id AND b.banned) THEN 'banned'
+                   WHEN l.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
+                   WHEN l.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
+                   WHEN l.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
+                   WHEN l.occurred_at > p_now THEN 'time_in_future'
+                   WHEN coalesce(l.occurred_at, p_now) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
+                   WHEN v_closed IS NOT NULL AND EXISTS (SELECT FROM unnest(v_closed) AS c (times) WHERE c.times @> coalesce(l.occurred_at, p_now)) THEN 'period_closed'
+               END AS outcome
+        FROM pg_temp.load_line l) x
+    WHERE x.outcome IS NOT NULL;
+
+    INSERT INTO pg_temp.load_refusal (line, outcome)
+    SELECT x.line, CASE WHEN x.first_content = x.content THEN 'repeated' ELSE 'id_conflict' END
+    FROM (SELECT l.line, l.content, first_value(l.line) OVER same AS first_line, first_value(l.content) OVER same AS first_content
+          FROM (SELECT l.line, l.id, jsonb_build_array(l.user_id, l.points, l.reason, l.tiebreak, l.occurred_at) AS content
+                FROM pg_temp.load_line l
+                WHERE l.id IN (SELECT d.id FROM pg_temp.load_line d WHERE d.id IS NOT NULL GROUP BY d.id HAVING count(*) > 1)
+                  AND l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)) l
+          WINDOW same AS (PARTITION BY l.id ORDER BY l.line)) x
+    WHERE x.first_line < x.line;
+    RETURN QUERY SELECT r.outcome, count(*) FROM pg_temp.load_refusal r GROUP BY r.outcome;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) IS 'Refuses lines of a load and says how many for which reason. Example: SELECT centile_store.make_load_tables(), (SELECT count(*) FROM centile_store.refuse_load_lines(1, ''2024-02-01Z'')) AS reasons;';
+
 CREATE FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) RETURNS text[]
     LANGUAGE plpgsql STABLE
     AS $$
@@ -5966,6 +6348,26 @@ $$;
 
 COMMENT ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{1}'', ''{9223372036854775807}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
+CREATE FUNCTION centile_store.refuse_while_loading(p_board_id integer) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards;
+BEGIN
+    SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id AND b.loading_import_id IS NOT NULL;
+    IF FOUND AND EXISTS (
+           SELECT FROM pg_catalog.pg_locks l
+           WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = v_board.loading_import_id AND l.objsubid = 2
+             AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
+             AND l.pid <> pg_backend_pid()) THEN
+        RAISE EXCEPTION 'board % is being loaded: nothing else is written on it until that has ended', v_board.slug
+            USING ERRCODE = 'CB503', HINT = 'SELECT * FROM centile.imports WHERE ended_at IS NULL AND abandoned_at IS NULL shows the import.';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) IS 'Raises CB503 while another session loads a board. Example: SELECT centile_store.refuse_while_loading(1);';
+
 CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -5995,6 +6397,30 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Lets rankings go whose building was cut short. Example: SELECT centile_store.release_abandoned();';
+
+CREATE FUNCTION centile_store.release_dead_loads() RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_import_id bigint;
+    v_released  integer := 0;
+BEGIN
+    FOR v_import_id IN
+        UPDATE centile_store.boards b SET loading_import_id = NULL
+        FROM (SELECT d.id, d.loading_import_id FROM centile_store.boards d
+              WHERE d.loading_import_id IS NOT NULL AND NOT centile_store.import_is_running(d.loading_import_id)
+              ORDER BY d.id FOR UPDATE) d
+        WHERE b.id = d.id
+        RETURNING d.loading_import_id
+    LOOP
+        PERFORM centile_store.end_load(v_import_id, false);
+        v_released := v_released + 1;
+    END LOOP;
+    RETURN v_released;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.release_dead_loads() IS 'Takes the mark off boards whose load was cut short. Example: SELECT centile_store.release_dead_loads();';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -6048,6 +6474,17 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
+
+CREATE FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) RETURNS integer
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    RETURN (SELECT centile.rename_users(array_agg(n.user_id ORDER BY n.place), array_agg(n.name ORDER BY n.place))
+            FROM pg_temp.load_player n WHERE n.place > p_after AND n.place <= p_after + p_limit AND n.name IS NOT NULL);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) IS 'Renames players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.rename_load_players(0, 1000);';
 
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
@@ -6126,6 +6563,35 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which a board''s rows are all there. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
+
+CREATE FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem TO '256MB'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_lanes  integer := (SELECT b.lanes FROM centile_store.boards b WHERE b.id = p_board_id);
+    v_events bigint;
+BEGIN
+    ANALYZE pg_temp.load_refusal;
+    INSERT INTO pg_temp.load_event (id, user_id, lane, points, tiebreak, reason, occurred_at, external_id, content_hash)
+    SELECT nextval('centile_store.score_transactions_id_seq'), e.user_id, e.lane, e.points, e.tiebreak, e.reason, e.at, e.id,
+           -- As record_scores has it.
+           CASE WHEN e.id IS NOT NULL THEN
+               sha256(convert_to(jsonb_build_array(e.external_user_id, e.points, e.reason, e.tiebreak, e.occurred_at)::text, 'UTF8')) END
+    FROM (SELECT u.id AS user_id, u.lane_hash % v_lanes AS lane, l.user_id AS external_user_id, l.points, l.tiebreak, l.reason, l.id,
+                 l.occurred_at, coalesce(l.occurred_at, p_now) AS at
+          FROM pg_temp.load_line l
+          JOIN centile_store.users u ON u.external_id = l.user_id
+          WHERE l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)
+          ORDER BY u.id, coalesce(l.occurred_at, p_now), l.line) e;
+    GET DIAGNOSTICS v_events = ROW_COUNT;
+    ANALYZE pg_temp.load_event;
+    RETURN v_events;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) IS 'Numbers the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.sort_load_events(1, ''2024-02-01Z'');';
 
 CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint)
     LANGUAGE plpgsql STABLE
@@ -6390,6 +6856,42 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
+
+CREATE FUNCTION centile_store.write_load_ids(p_board_id integer) RETURNS bigint
+    LANGUAGE plpgsql
+    SET work_mem TO '256MB'
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+DECLARE
+    v_ids bigint;
+BEGIN
+    INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, result)
+    SELECT p_board_id, e.external_id, e.content_hash,
+           jsonb_build_object('transaction_id', e.id, 'occurred_at', e.occurred_at, 'periods', '{}'::jsonb)
+    FROM (SELECT * FROM pg_temp.load_event e WHERE e.external_id IS NOT NULL ORDER BY e.external_id) e;
+    GET DIAGNOSTICS v_ids = ROW_COUNT;
+    RETURN v_ids;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.write_load_ids(p_board_id integer) IS 'Keeps the ids of the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.write_load_ids(1);';
+
+CREATE FUNCTION centile_store.write_load_ledger(p_board_id integer) RETURNS void
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_custom_plan'
+    AS $$
+BEGIN
+    INSERT INTO centile_store.score_transactions (id, board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+    OVERRIDING SYSTEM VALUE
+    SELECT e.id, p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, e.occurred_at, e.lane, 1
+    FROM pg_temp.load_event e;
+    UPDATE centile_store.board_lanes AS l SET batch = 1, last_at = greatest(l.last_at, e.last_at)
+    FROM (SELECT e.lane, max(e.occurred_at) AS last_at FROM pg_temp.load_event e GROUP BY e.lane) e
+    WHERE l.board_id = p_board_id AND l.lane = e.lane;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.write_load_ledger(p_board_id integer) IS 'Writes the events of a load into the ledger. Example: SELECT centile_store.make_load_tables(), centile_store.write_load_ledger(1);';
 
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
@@ -7470,6 +7972,10 @@ REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
+GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) TO centile_service;
 
@@ -7619,6 +8125,9 @@ GRANT ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode t
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) TO centile_service;
 
@@ -7693,6 +8202,12 @@ GRANT ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) TO centile_s
 REVOKE ALL ON FUNCTION centile_store.end_import(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
 
@@ -7704,6 +8219,9 @@ GRANT ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) TO centile
 
 REVOKE ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
@@ -7743,11 +8261,20 @@ GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes int
 REVOKE ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.load_rejects() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.load_rejects() TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
@@ -7756,6 +8283,12 @@ GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_ex
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.make_load_tables() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.make_load_tables() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
@@ -7768,6 +8301,9 @@ GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status in
 
 REVOKE ALL ON FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.number_stripes(p_ranking_id bigint, p_bucket smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.open_load_periods(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.open_load_periods(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
@@ -7829,14 +8365,26 @@ GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane sma
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.release_dead_loads() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.release_dead_loads() TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;
@@ -7852,6 +8400,9 @@ GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared bool
 
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) TO centile_service;
@@ -7876,6 +8427,12 @@ GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.write_load_ids(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_load_ids(p_board_id integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.write_load_ledger(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_load_ledger(p_board_id integer) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 
@@ -7985,5 +8542,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 T
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 
 GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
+
+GRANT USAGE ON SEQUENCE centile_store.score_transactions_id_seq TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;

@@ -6,6 +6,7 @@ pub mod config;
 pub mod error;
 
 pub mod board;
+pub mod explain;
 pub mod key;
 pub mod period;
 pub mod rank;

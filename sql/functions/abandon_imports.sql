@@ -8,16 +8,18 @@ DECLARE
     v_running   text;
     v_abandoned integer;
 BEGIN
-    PERFORM centile_store.lock_structure(v_board.id, true);
+    -- First without the lock, which a load holds for long.
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
     WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
             USING ERRCODE = 'CB409', HINT = 'Stop it first.';
     END IF;
-    UPDATE centile_store.imports SET abandoned_at = clock_timestamp()
-    WHERE board_id = v_board.id AND ended_at IS NULL AND abandoned_at IS NULL;
+    PERFORM centile_store.lock_structure(v_board.id, true);
+    UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
+    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id);
     GET DIAGNOSTICS v_abandoned = ROW_COUNT;
+    PERFORM centile_store.release_dead_loads();
     RETURN v_abandoned;
 END
 $$;

@@ -2,7 +2,7 @@
 -- an archive is made of. A text, because an archive lives longer than any edition of the functions: it names tables only.
 --
 -- p_batches is an expression for the last batch of each lane that counts (element n for lane n - 1), p_user_ids one for the
--- users asked for; NULL for all. See centile.entries_from_ledger for what an entry is.
+-- users asked for; NULL for all. See centile.entries_from_ledger for what an entry is, and entries_of for how events make one.
 CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL, p_user_ids text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE
 SET timezone = 'UTC'
@@ -14,9 +14,6 @@ DECLARE
     -- Which rows of the ledger count at all.
     v_counted text;
     v_time    text;
-    v_score   text;
-    -- The same arithmetic as centile.tie_key.
-    v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = v_period.board_id;
@@ -25,7 +22,6 @@ BEGIN
         || CASE WHEN p_batches IS NOT NULL THEN format(' AND t.batch <= (%s)[t.lane + 1]', p_batches) ELSE '' END
         || CASE WHEN p_user_ids IS NOT NULL THEN format(' AND t.user_id = ANY (%s)', p_user_ids) ELSE '' END;
     v_time := format('t.occurred_at >= %L AND t.occurred_at < %L', v_period.starts_at, v_period.ends_at);
-    v_score := CASE v_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
 
     RETURN format($query$
         WITH act AS MATERIALIZED (
@@ -44,27 +40,7 @@ BEGIN
               AND (t.user_id NOT IN (SELECT r.user_id FROM last_reset r)
                    OR t.occurred_at >= (SELECT r.at FROM last_reset r WHERE r.user_id = t.user_id))
         )$query$, v_counted, v_time)
-    || CASE v_board.mode
-        WHEN 'sum' THEN format($query$
-        SELECT e.user_id, e.score, %s AS rank_key,
-               2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
-               e.reached_at, e.only_zeros
-        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
-                     coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
-                     count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
-              FROM s GROUP BY s.user_id) e$query$,
-            CASE v_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
-        ELSE format($query$
-        SELECT e.user_id, %s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
-               timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
-               e.only_zeros
-        FROM (SELECT s.user_id, %s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
-            CASE v_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
-            CASE v_board.mode
-                WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
-                -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
-        END;
+    || centile_store.entries_of(v_board);
 END
 $$;
 

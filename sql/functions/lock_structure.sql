@@ -1,14 +1,18 @@
 -- The structure lock of a board: shared by its writers, exclusive for whoever opens periods or changes a layout. Held to
--- the end of the transaction. Nobody upgrades from shared to exclusive.
+-- the end of the transaction. Nobody upgrades from shared to exclusive. A load holds it for minutes, and wants nobody beside it: all
+-- others are refused at once, before they would wait, and again when they have waited.
 CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
-    IF p_exclusive THEN
+    IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
+        PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-    ELSE
+    ELSIF NOT p_exclusive AND NOT pg_try_advisory_xact_lock_shared(1128615508, p_board_id) THEN
+        PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
     END IF;
+    PERFORM centile_store.refuse_while_loading(p_board_id);
 END
 $$;
 

@@ -16,6 +16,7 @@ mod board;
 mod close;
 mod correct;
 mod demo;
+mod explain;
 mod import;
 mod key;
 mod log;
@@ -77,6 +78,8 @@ enum Command {
     /// Show, name, ban and unban players
     #[command(subcommand)]
     User(user::Command),
+    /// Show how a player's rank is made up: each step with its value, its time and its statement for psql
+    Explain(explain::Explain),
     /// Undo scores
     #[command(subcommand)]
     Score(score::Command),
@@ -141,6 +144,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Key(command) => key::run(config, command).await,
         Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
+        Command::Explain(asked) => explain::run(config, asked).await,
         Command::Score(command) => score::run(config, command).await,
         Command::Correct(correct) => correct::run(config, correct).await,
         Command::Close(close) => close::run(config, close).await,

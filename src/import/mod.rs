@@ -4,16 +4,20 @@
 //! thousands at a time: players, months of the ledger, periods (`prepare`). A task per lane writes them in file order
 //! (`lane`). What cannot be taken goes to the rejects (`rejects`). The channels between them are bounded, so that a file of
 //! any size takes little memory.
+//!
+//! A board's first events, all of them, are loaded instead (`load`): copied into the database, and written there in sets.
 
 mod event;
 mod lane;
+mod load;
 mod prepare;
 mod progress;
 mod rejects;
 mod source;
 mod text;
 
-pub use progress::{Counts, Progress};
+pub use load::run as load;
+pub use progress::{Counts, Phase, Progress};
 pub use rejects::Rejects;
 pub use source::{Format, Source};
 

@@ -7,9 +7,11 @@ pub(crate) mod audit;
 pub(crate) mod board;
 pub(crate) mod closing;
 mod error;
+pub(crate) mod explain;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod layout;
+pub(crate) mod load;
 pub(crate) mod outbox;
 pub(crate) mod period;
 pub(crate) mod rank;
@@ -22,7 +24,7 @@ pub(crate) mod user;
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    Executor as _, PgPool,
+    ConnectOptions as _, Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -84,7 +86,8 @@ impl Store {
                 })
                 .connect_lazy_with(options)
         };
-        let patient = options.clone().options([("statement_timeout", "0")]);
+        // Long work is not slow work: it tells by itself how far it is.
+        let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
         Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, options), patient })
     }
 

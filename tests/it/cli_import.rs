@@ -1,6 +1,7 @@
 //! `centile import`: formats, rejects, names, times, and runs that are cut short.
 
 mod damage;
+mod fast;
 mod standing;
 
 use std::time::{Duration, Instant};

@@ -9,6 +9,7 @@ mod cli_demo;
 mod cli_import;
 mod cli_migrate;
 mod cli_verify;
+mod explain;
 mod fault_close;
 mod fault_kill;
 mod fault_rebuild;

@@ -1,0 +1,40 @@
+//! `centile explain`: how a rank is made up.
+
+use clap::Args;
+
+use super::{output, with_service};
+use crate::{
+    Result,
+    board::BoardSlug,
+    config::{Config, value},
+    explain,
+    period::PeriodSelector,
+    user::UserId,
+};
+
+/// Whose rank, and where.
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The game's own id of the player
+    #[arg(value_name = "USER", value_parser = value::<UserId>)]
+    user_id: UserId,
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// The period, as over HTTP: `all_time`, `week`, `week:previous`, `week:2024-01-15`, `season:NAME`
+    #[arg(long, value_name = "PERIOD", default_value = "all_time", value_parser = value::<PeriodSelector>)]
+    period: PeriodSelector,
+}
+
+/// Prints a line for each step.
+pub(super) async fn run(config: &Config, asked: Explain) -> Result<()> {
+    let steps = with_service(config, async |service| {
+        explain::explain(service, &asked.board, &asked.user_id, &asked.period).await
+    })
+    .await?;
+    let rows = steps.into_iter().map(|step| {
+        let statement = step.statement.map(|statement| statement + ";");
+        [step.what, step.value.unwrap_or_default(), format!("{:.3}", step.time_ms), statement.unwrap_or_default()]
+    });
+    output::print(output::table(["WHAT", "VALUE", "MS", "STATEMENT"], rows.collect()))
+}

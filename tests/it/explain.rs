@@ -1,0 +1,112 @@
+//! `centile explain` and `centile.explain_rank`: how a rank is made up.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use sqlx::{AssertSqlSafe, query_as, query_scalar};
+
+use crate::support::{TestDb, run, spawn_serve};
+
+/// A row: what, value, statement.
+type Step = (String, Option<String>, Option<String>);
+
+const STEPS: &str = "SELECT what, value, statement FROM centile.explain_rank($1, $2, $3) ORDER BY step";
+
+#[tokio::test]
+async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
+    let db = TestDb::new().await;
+    let pool = db.pool().await;
+    for (board, flags) in [
+        ("shared", &["--ties", "shared"][..]),
+        ("first", &["--ties", "first", "--order", "asc", "--mode", "best"]),
+        ("tiebreak", &["--ties", "tiebreak", "--mode", "latest", "--lanes", "3"]),
+    ] {
+        run(&db, &[&["board", "create", board], flags].concat()).well();
+        // So many that there are several stripes and buckets, and always some with the same score.
+        db.execute(&format!(
+            "UPDATE centile_store.boards SET stripe_target = 10, balance_from = 50;
+             SELECT centile.ensure_users(array_agg('p' || n)) FROM generate_series(1, 300) n;
+             SELECT count(*) FROM generate_series(1, 300) n CROSS JOIN LATERAL centile.submit_score('{board}', 'p' || n, n % 40)"
+        ))
+        .await;
+    }
+    run(&db, &["maintain"]).well();
+    let serve = spawn_serve(&db, None, &[]).await;
+    let mut buckets = std::collections::BTreeSet::new();
+    for board in ["shared", "first", "tiebreak"] {
+        for player in ["p1", "p39", "p40", "p80", "p157", "p300"] {
+            for period in ["all_time", "week"] {
+                let steps: Vec<Step> =
+                    query_as(STEPS).bind(board).bind(player).bind(period).fetch_all(&pool).await.unwrap();
+                for (what, value, statement) in &steps {
+                    let Some(statement) = statement else { continue };
+                    let again = format!("SELECT ({statement})::text");
+                    let found: Option<String> = query_scalar(AssertSqlSafe(again)).fetch_one(&pool).await.unwrap();
+                    assert_eq!(&found, value, "{what}: {statement}");
+                }
+                let value: BTreeMap<&str, &str> =
+                    steps.iter().filter_map(|(what, value, _)| Some((what.as_str(), value.as_deref()?))).collect();
+                let number = |what: &str| -> i64 { value[what].parse().unwrap() };
+                let path = format!("/v1/boards/{board}/scores/{player}?period={period}");
+                let told: Value = serve.client.get(serve.at(&path)).send().await.unwrap().json().await.unwrap();
+                let sum = 1
+                    + number("players in higher buckets")
+                    + number("players in higher stripes")
+                    + number("rows above in the stripe");
+                assert_eq!(told["rank"], sum, "{board} {player}: {value:?}, {told}");
+                assert_eq!(told["rank"], number("rank"));
+                assert_eq!(told["position"], number("position"), "{board} {player}: {value:?}, {told}");
+                assert_eq!(told["score"], number("score"));
+                assert_eq!(told["version"], value["version"]);
+                assert_eq!(value["ties"], board);
+                buckets.insert(number("bucket"));
+            }
+        }
+    }
+    assert!(buckets.len() > 3, "{buckets:?}");
+    let printed = run(&db, &["explain", "p40", "--board", "shared", "--period", "week"]).well();
+    for words in ["WHAT", "rows above in the stripe", "FROM centile_store.leaderboard_bucket_", "all of these"] {
+        assert!(printed.contains(words), "{words} is not in {printed}");
+    }
+    run(&db, &["explain", "p40", "--board", "none"]).refused(1, &["no board \"none\""]);
+    run(&db, &["explain", "nobody", "--board", "shared"]).refused(1, &["no user \"nobody\""]);
+    run(&db, &["explain", "p40", "--board", "shared", "--period", "season:none"]).refused(1, &["no period"]);
+    run(&db, &["explain", "p40", "--board", "shared", "--period", "someday"]).refused(2, &["--period"]);
+    run(&db, &["user", "set", "idle"]).well();
+    for period in ["all_time", "week:2020-01-06"] {
+        let refused = run(&db, &["explain", "idle", "--board", "shared", "--period", period]);
+        refused.refused(1, &["no entry of player \"idle\"", period]);
+    }
+}
+
+#[tokio::test]
+async fn a_closed_period_is_explained_by_its_archive() {
+    let db = TestDb::new().await;
+    let pool = db.pool().await;
+    run(&db, &["board", "create", "main", "--periods", "all_time,week"]).well();
+    db.execute(
+        "SELECT centile.ensure_ledger_months('2024-01-01', '2024-01-31');
+         SELECT centile.ensure_users('{ann,bob,cyd,dan}')",
+    )
+    .await;
+    db.execute(
+        "SELECT centile.correct_score('main', u, p, '2024-01-16 12:00Z', 'why', 'me')
+         FROM (VALUES ('ann', 5), ('bob', 9), ('cyd', 5)) AS x (u, p)",
+    )
+    .await;
+    run(&db, &["close", "--due"]).well();
+    let steps: Vec<Step> =
+        query_as(STEPS).bind("main").bind("cyd").bind("week:2024-01-15").fetch_all(&pool).await.unwrap();
+    let value: BTreeMap<&str, &str> =
+        steps.iter().filter_map(|(what, value, _)| Some((what.as_str(), value.as_deref()?))).collect();
+    assert_eq!((value["period"], value["score"], value["rank"], value["position"]), ("week:2024-01-15", "5", "2", "3"));
+    assert_eq!(value["archive that answers, for the period is closed"], "main_week_2024_01_15");
+    for (what, value, statement) in &steps {
+        let Some(statement) = statement else { continue };
+        let again = format!("SELECT ({statement})::text");
+        let found: Option<String> = query_scalar(AssertSqlSafe(again)).fetch_one(&pool).await.unwrap();
+        assert_eq!(&found, value, "{what}: {statement}");
+    }
+    run(&db, &["explain", "dan", "--board", "main", "--period", "week:2024-01-15"])
+        .refused(1, &["no entry of player \"dan\""]);
+}
