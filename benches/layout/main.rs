@@ -125,14 +125,14 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         let rows: Vec<(f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
         steps.extend(rows);
     }
-    grown.wrong = sample::verify(bench, &sample::ranking(&mut reader, board).await?).await?;
+    grown.wrong = sample::verify(bench, &sample::ranking(&mut reader, board).await?)?;
 
     let kept = sample::ranking(&mut reader, board).await?;
     bench.psql(&format!(
         "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
                 centile_store.swap_ranking(r.ranking_id, r.ledger_end)
          FROM centile_store.begin_rebuild({}) r",
-        kept.period_id
+        kept.period
     ))?;
     let anew = sample::ranking(&mut reader, board).await?;
     bench.psql("VACUUM ANALYZE")?;
@@ -142,7 +142,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         for (ranking, times) in [(&kept, &mut grown.last), (&anew, &mut grown.best)] {
             bench.psql(&format!(
                 "UPDATE centile_store.periods SET ranking_id = {} WHERE id = {}",
-                ranking.ranking_id, ranking.period_id
+                ranking.id, ranking.period
             ))?;
             let next = sample::ranks(&mut reader, board, players, 1, &mut random).await?;
             if times.is_none_or(|times| next.p50 < times.p50) {

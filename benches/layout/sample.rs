@@ -48,9 +48,9 @@ pub const NOTE_HOLDS: &str = "
 
 /// A board's one ranking.
 pub struct Ranking {
-    pub board_id: i32,
-    pub period_id: i64,
-    pub ranking_id: i64,
+    pub board: i32,
+    pub period: i64,
+    pub id: i64,
 }
 
 /// Times of reading ranks, in milliseconds.
@@ -72,14 +72,14 @@ pub struct Shape {
 
 /// The board's ranking as it is now.
 pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
-    let (board_id, period_id, ranking_id) = sqlx::query_as(
+    let (board, period, id) = sqlx::query_as(
         "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
          WHERE b.slug = $1",
     )
     .bind(board)
     .fetch_one(connection)
     .await?;
-    Ok(Ranking { board_id, period_id, ranking_id })
+    Ok(Ranking { board, period, id })
 }
 
 /// A connection with the settings of the service's readers.
@@ -117,7 +117,7 @@ pub async fn ranks(
 
 /// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
 async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
-    let Ranking { board_id, period_id, ranking_id } = ranking(connection, board).await?;
+    let Ranking { board: board_id, period: period_id, id: ranking_id } = ranking(connection, board).await?;
     let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
         "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",
     )
@@ -172,8 +172,8 @@ pub async fn shape(connection: &mut PgConnection, board: &str) -> Outcome<Shape>
                 (SELECT count(*) FROM centile_store.stripes WHERE ranking_id = $1)
          FROM centile_store.boards b WHERE b.id = $2",
     )
-    .bind(ranking.ranking_id)
-    .bind(ranking.board_id)
+    .bind(ranking.id)
+    .bind(ranking.board)
     .fetch_one(connection)
     .await?;
     Ok(Shape { bucket: bucket as f64 * 100.0 / players.max(1) as f64, stripe, stripes })
@@ -183,12 +183,12 @@ pub async fn shape(connection: &mut PgConnection, board: &str) -> Outcome<Shape>
 pub async fn is_in_shape(connection: &mut PgConnection, board: &str) -> Outcome<bool> {
     let ranking = ranking(connection, board).await?;
     let statement = "SELECT NOT EXISTS (SELECT FROM centile_store.buckets_to_tidy($1)) AND NOT EXISTS (SELECT FROM centile_store.stripe_moves($1))";
-    Ok(sqlx::query_scalar(statement).bind(ranking.ranking_id).fetch_one(connection).await?)
+    Ok(sqlx::query_scalar(statement).bind(ranking.id).fetch_one(connection).await?)
 }
 
 /// What is wrong with the board's ranking: rows and counts that do not agree, entries that the ledger does not give.
-pub async fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
-    let (id, period) = (ranking.ranking_id, ranking.period_id);
+pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
+    let (id, period) = (ranking.id, ranking.period);
     let text = bench.psql(&format!(
         "SET work_mem = '256MB';
          WITH entry AS MATERIALIZED (SELECT * FROM centile_store.leaderboard WHERE ranking_id = {id}),
