@@ -228,8 +228,8 @@ pub async fn standing(
 }
 
 /// A standing without neighbours by the shortest way: one statement that counts within the player's bucket, and bucket
-/// counts that are known by their version, or that the statement brings along. `None` when players who share the rank
-/// reach into another stripe, or the period is closed: then the statement that looks everywhere has to answer.
+/// counts that are known by their version, or that the statement brings along. `None` when the period is closed: then its archive
+/// has to answer.
 async fn standing_alone(
     service: &Service,
     board: &Board,
@@ -241,7 +241,7 @@ async fn standing_alone(
         let Source::Live(ranking) = source else { return Ok(Some(None)) };
         let known = service.counts.known(service, ranking).await?;
         let version = known.as_ref().map(|known| &known.version);
-        let Some(found) = service.store.rank(&meant, ranking, user_id.as_str(), version).await? else {
+        let Some(found) = service.store.rank(&meant, ranking, user_id.as_str(), version, is_shared).await? else {
             return Ok(None);
         };
         let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
@@ -257,9 +257,6 @@ async fn standing_alone(
                 return Ok(None);
             }
         };
-        if is_shared && found.has_all_equals != Some(true) {
-            return Ok(Some(None));
-        }
         let above = Above::of(&found, &counts.counts, is_shared)
             .ok_or_else(|| Error::Internal("a rank's counts do not fit its bucket counts".to_owned()))?;
         let players = counts.players();
@@ -300,10 +297,13 @@ impl Above {
         let [better, own, no_worse] = found.in_stripe.as_deref()? else { return None };
         let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
         let own = above(*own)?;
-        if is_shared {
-            Some(Self { own, better: above(*better)?, no_worse: above(*no_worse)? })
-        } else {
-            Some(Self { own, better: own, no_worse: own + 1 })
+        match found.beside_equals.as_deref() {
+            _ if !is_shared => Some(Self { own, better: own, no_worse: own + 1 }),
+            None => Some(Self { own, better: above(*better)?, no_worse: above(*no_worse)? }),
+            Some([better, no_worse]) => {
+                Some(Self { own, better: u64::try_from(*better).ok()?, no_worse: u64::try_from(*no_worse).ok()? })
+            }
+            Some(_) => None,
         }
     }
 }

@@ -21,9 +21,9 @@ const RANK: &str = include_str!("../../sql/queries/rank.sql");
 
 /// A board's ranking of all time.
 pub struct Ranking {
-    pub board_id: i32,
-    pub period_id: i64,
-    pub ranking_id: i64,
+    pub board: i32,
+    pub period: i64,
+    pub id: i64,
 }
 
 /// Times of reading ranks, in milliseconds.
@@ -35,14 +35,14 @@ pub struct Times {
 
 /// The board's ranking of all time, as it is now.
 pub async fn ranking(connection: &mut PgConnection, board: &str) -> Outcome<Ranking> {
-    let (board_id, period_id, ranking_id) = sqlx::query_as(
+    let (board, period, id) = sqlx::query_as(
         "SELECT p.board_id, p.id, p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id
          WHERE b.slug = $1 AND p.kind = 'all_time'",
     )
     .bind(board)
     .fetch_one(connection)
     .await?;
-    Ok(Ranking { board_id, period_id, ranking_id })
+    Ok(Ranking { board, period, id })
 }
 
 /// A connection with the settings of the service's readers.
@@ -80,7 +80,7 @@ pub async fn ranks(
 
 /// Reads ranks one after the other; bucket counts are known, as in a service that nobody writes to.
 async fn stretch(connection: &mut PgConnection, board: &str, players: u64, random: &mut StdRng) -> Outcome<Times> {
-    let Ranking { board_id, period_id, ranking_id } = ranking(connection, board).await?;
+    let Ranking { board: board_id, period: period_id, id: ranking_id } = ranking(connection, board).await?;
     let (layout, batches): (i32, Vec<i64>) = sqlx::query_as(
         "SELECT g.layout, centile_store.lane_batches(g.board_id, g.lanes) FROM centile_store.rankings g WHERE g.id = $1",
     )
@@ -102,6 +102,7 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
             .bind(&user)
             .bind(layout)
             .bind(&batches)
+            .bind(true)
             .fetch_one(&mut *connection)
             .await?;
         times.push(began.elapsed().as_secs_f64() * 1e3);

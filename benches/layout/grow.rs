@@ -54,10 +54,10 @@ impl Sender {
         let mut events = Vec::new();
         for player in first..=last {
             events.extend(spread.arrival(player, random));
-            if events.len() >= EVENTS - 1 || player == last {
-                if requests.send(std::mem::take(&mut events)).await.is_err() {
-                    break;
-                }
+            if (events.len() >= EVENTS - 1 || player == last)
+                && requests.send(std::mem::take(&mut events)).await.is_err()
+            {
+                break;
             }
         }
         drop(requests);

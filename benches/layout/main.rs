@@ -127,20 +127,31 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         let rows: Vec<(f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
         steps.extend(rows);
     }
-    grown.wrong = sample::verify(bench, &read::ranking(&mut reader, board).await?).await?;
+    grown.wrong = sample::verify(bench, &read::ranking(&mut reader, board).await?)?;
 
-    bench.psql("VACUUM ANALYZE")?;
-    bench.psql("CHECKPOINT")?;
-    grown.last = Some(read::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
+    let kept = read::ranking(&mut reader, board).await?;
     bench.psql(&format!(
         "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
                 centile_store.swap_ranking(r.ranking_id, r.ledger_end)
-         FROM centile_store.begin_rebuild((SELECT p.id FROM centile.periods x JOIN centile_store.periods p ON p.id = x.period_id
-                                           WHERE x.board = '{board}')) r"
+         FROM centile_store.begin_rebuild({}) r",
+        kept.period
     ))?;
+    let anew = read::ranking(&mut reader, board).await?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
-    grown.best = Some(read::ranks(&mut reader, board, players, LAST_SAMPLES, &mut random).await?);
+    // In turn, so that both meet the same machine.
+    for _ in 0..LAST_SAMPLES {
+        for (ranking, times) in [(&kept, &mut grown.last), (&anew, &mut grown.best)] {
+            bench.psql(&format!(
+                "UPDATE centile_store.periods SET ranking_id = {} WHERE id = {}",
+                ranking.id, ranking.period
+            ))?;
+            let next = read::ranks(&mut reader, board, players, 1, &mut random).await?;
+            if times.is_none_or(|times| next.p50 < times.p50) {
+                *times = Some(next);
+            }
+        }
+    }
     reader.close().await?;
     Ok(grown)
 }

@@ -59,8 +59,8 @@ pub async fn shape(connection: &mut PgConnection, board: &str) -> Outcome<Shape>
                 (SELECT count(*) FROM centile_store.stripes WHERE ranking_id = $1)
          FROM centile_store.boards b WHERE b.id = $2",
     )
-    .bind(ranking.ranking_id)
-    .bind(ranking.board_id)
+    .bind(ranking.id)
+    .bind(ranking.board)
     .fetch_one(connection)
     .await?;
     Ok(Shape { bucket: bucket as f64 * 100.0 / players.max(1) as f64, stripe, stripes })
@@ -70,12 +70,12 @@ pub async fn shape(connection: &mut PgConnection, board: &str) -> Outcome<Shape>
 pub async fn is_in_shape(connection: &mut PgConnection, board: &str) -> Outcome<bool> {
     let ranking = ranking(connection, board).await?;
     let statement = "SELECT NOT EXISTS (SELECT FROM centile_store.buckets_to_tidy($1)) AND NOT EXISTS (SELECT FROM centile_store.stripe_moves($1))";
-    Ok(sqlx::query_scalar(statement).bind(ranking.ranking_id).fetch_one(connection).await?)
+    Ok(sqlx::query_scalar(statement).bind(ranking.id).fetch_one(connection).await?)
 }
 
 /// What is wrong with the board's ranking: rows and counts that do not agree, entries that the ledger does not give.
-pub async fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
-    let (id, period) = (ranking.ranking_id, ranking.period_id);
+pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
+    let (id, period) = (ranking.id, ranking.period);
     let text = bench.psql(&format!(
         "SET work_mem = '256MB';
          WITH entry AS MATERIALIZED (SELECT * FROM centile_store.leaderboard WHERE ranking_id = {id}),

@@ -59,7 +59,6 @@ impl Spread {
         let points = match self {
             Self::Uniform => random.random_range(0..=1_000_000),
             Self::Normal => 1_000_000 + whole(bell(random) * 50_000.0),
-            Self::LogNormal => whole((bell(random) * 1.5 + 8.0).exp()),
             Self::Zipf => whole(1.0 / random.random_range(1e-6..1.0)),
             Self::Equal => 7,
             Self::TwoValued => random.random_range(0..=1),
@@ -70,13 +69,14 @@ impl Spread {
                 return vec![newcomer, event(old, random.random_range(0..=1_000))];
             }
             Self::FrontRunner if player == 1 => 1_000_000_000_000_000,
-            Self::FrontRunner => whole((bell(random) * 1.5 + 8.0).exp()),
+            Self::LogNormal | Self::FrontRunner => whole((bell(random) * 1.5 + 8.0).exp()),
             Self::Negative => random.random_range(-1_000_000..=-1),
             Self::AscLaps => {
                 let lap = 60_000 + whole((bell(random) * 0.5 + 9.0).exp());
                 let again = 1 + random.random_range(0..player);
                 let first = event(player, lap);
-                let tried = (player % 2 == 0).then(|| event(again, 60_000 + whole((bell(random) * 0.5 + 9.0).exp())));
+                let tried =
+                    player.is_multiple_of(2).then(|| event(again, 60_000 + whole((bell(random) * 0.5 + 9.0).exp())));
                 return std::iter::once(first).chain(tried).collect();
             }
             Self::ThreeShared | Self::ThreeFirst => three(random),

@@ -1,11 +1,17 @@
 -- A player's standing alone, in one round trip and one snapshot. Parameters: board, period, ranking, when the selector began and
--- ceases to mean them, user, the layout and batches that the caller knows the bucket counts of.
+-- ceases to mean them, user, the layout and batches that the caller knows the bucket counts of, whether ranks are shared.
 --
 -- The players above are counted within the player's bucket. The bucket counts come along when they are not the ones that the
 -- caller knows. No row: no longer the current ranking.
+--
+-- Where ranks are shared ($9) and players with the same rank key stand in other stripes too, the players above the first and from
+-- the last of these upwards are counted from wherever they stand.
 SELECT u.id IS NOT NULL AS "user_exists!", u.external_id AS "external_id?", u.name AS "name?", u.avatar,
        l.score AS "score?", l.reached_at AS "reached_at?",
-       c.bucket AS "bucket?", c.higher_stripes AS "higher_stripes?", c.in_stripe AS "in_stripe?", c.has_all_equals AS "has_all_equals?",
+       c.bucket AS "bucket?", c.higher_stripes AS "higher_stripes?", c.in_stripe AS "in_stripe?",
+       CASE WHEN $9::boolean AND NOT c.has_all_equals THEN ARRAY[
+           centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
+           centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END AS beside_equals,
        centile.epoch() AS "epoch!", g.layout, v.batches AS "batches!",
        CASE WHEN (g.layout, v.batches) IS DISTINCT FROM ($7::integer, $8::bigint[])
            THEN centile_store.bucket_totals(g.id) END AS counts

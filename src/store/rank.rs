@@ -117,8 +117,9 @@ pub(crate) struct BucketStanding {
     pub(crate) higher_stripes: Option<i64>,
     /// Players of the stripe with a better score, above the player, and with the same score or a better one.
     pub(crate) in_stripe: Option<Vec<i64>>,
-    /// Whether all players with the same score are in this stripe.
-    pub(crate) has_all_equals: Option<bool>,
+    /// Where ranks are shared and players with the same score stand in other stripes: players of the ranking with a better score, and
+    /// with the same score or a better one.
+    pub(crate) beside_equals: Option<Vec<i64>>,
     /// This life of the database.
     pub(crate) epoch: String,
     /// Layout number.
@@ -230,6 +231,7 @@ impl Store {
         ranking: RankingRef,
         user_id: &str,
         known: Option<&Version>,
+        is_shared: bool,
     ) -> Result<Option<BucketStanding>> {
         let found = sqlx::query_file_as!(
             BucketStanding,
@@ -242,6 +244,7 @@ impl Store {
             user_id,
             known.map(|version| version.layout),
             known.map(|version| version.batches.as_slice()),
+            is_shared,
         )
         .fetch_optional(&self.readers)
         .await?;

@@ -218,7 +218,7 @@ async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
                 (done, outdated)
             }));
         }
-        let writers = arena.writers(2, 100).await;
+        let writers = arena.writers(2, 100);
         for writer in writers {
             writer.await.unwrap();
         }

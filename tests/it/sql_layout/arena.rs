@@ -137,7 +137,7 @@ impl Arena {
     }
 
     /// Writers with connections of their own, each with so many batches of a few scores.
-    pub async fn writers(&mut self, writers: u32, batches: u32) -> Vec<JoinHandle<()>> {
+    pub fn writers(&mut self, writers: u32, batches: u32) -> Vec<JoinHandle<()>> {
         let mut all = Vec::new();
         for writer in 0..writers {
             let (url, board, lanes) = (self.url.clone(), self.number, self.lanes);

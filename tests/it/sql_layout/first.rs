@@ -85,15 +85,16 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
     .unwrap();
     let found: Vec<(String, i64)> = sqlx::query_as(
         "SELECT u.external_id, r.rank FROM centile_store.users u
-         CROSS JOIN LATERAL centile.player_rank('arena', u.external_id, $1) r ORDER BY u.id",
+         CROSS JOIN LATERAL centile.player_rank('arena', u.external_id, $1) r ORDER BY u.external_id",
     )
     .bind(&selector)
     .fetch_all(&pool)
     .await
     .unwrap();
-    let expected: Vec<(String, i64)> = (1..=players)
+    let mut expected: Vec<(String, i64)> = (1..=players)
         .map(|n| (format!("p{n}"), if n <= players / 3 { players - players / 3 + 1 } else { players - n + 1 }))
         .collect();
+    expected.sort();
     same(&found, &expected, &selector);
     audit::rankings_are_sound(&pool).await;
 }
