@@ -39,8 +39,12 @@ bench: setup ## Measures ranks beside count(*), then closing, about 20 minutes; 
 	cargo bench --bench rank
 	cargo bench --bench close
 
-torture: setup ## Grows boards to a million players under every spread of scores, and says what their layouts came to; hours
+torture: setup ## Measures what takes hours: layouts under every spread of scores, ten million players, a held snapshot, settings
+	@scripts/setup.sh bench
 	cargo bench --bench layout
+	cargo bench --bench growth
+	cargo bench --bench snapshot
+	cargo bench --bench settings
 
 fmt: ## Formats the Rust code
 	cargo fmt

@@ -224,7 +224,8 @@ struct Findings {
 /// finding is logged when it is new, and counts as long as it is there. Gives how many there are.
 pub async fn look_at_counts(service: &Service) -> Result<usize> {
     let begin = Instant::now();
-    let rankings: Vec<i64> = service.store.current_rankings().await?.into_iter().map(|(ranking, _)| ranking).collect();
+    let rankings: Vec<i64> =
+        service.store.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
     let (bucket, after) = {
         let mut findings = lock(&service.lookout);
         findings.wrong.retain(|(ranking_id, _), _| rankings.contains(ranking_id));

@@ -4,15 +4,20 @@
 //! Every step is a short transaction of its own; between two, writers have at least as long.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::AddAssign,
     sync::{Mutex, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::Notify;
 
-use crate::{Result, service::Service, store::Store, telemetry};
+use crate::{
+    Result,
+    service::Service,
+    store::{Store, layout::CurrentRanking},
+    telemetry,
+};
 
 /// What was done to layouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,14 +38,36 @@ impl AddAssign for Kept {
     }
 }
 
+/// Rows that the timer may move between buckets for each score that was accepted, and beside that at each look: what scores that
+/// all arrive at one end cost stays bounded, and a busy ranking comes to rest all the same.
+const ROWS_PER_SCORE: u64 = 1;
+const ROWS_PER_LOOK: u64 = 5_000;
+/// No step has the structure lock for longer, as a rule; the rest of its time it has waited.
+const LONGEST_STEP: Duration = Duration::from_millis(20);
+
 /// Looks after the layouts of an instance.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     /// Rankings in which a stripe has grown too large.
     crowded: Mutex<BTreeSet<i64>>,
     wake: Notify,
-    /// What each board had written when the layouts of its rankings were last in shape.
-    seen: Mutex<HashMap<i64, Vec<i64>>>,
+    /// Scores that this instance has accepted, by board.
+    accepted: Mutex<HashMap<i32, u64>>,
+    /// Of each ranking, how it was left by the timer's last look.
+    left: Mutex<HashMap<i64, Left>>,
+}
+
+/// How a ranking was left.
+#[derive(Debug, Clone, Default)]
+struct Left {
+    /// What its board had written by then.
+    batches: Vec<i64>,
+    /// Whether nothing was left to be done.
+    is_at_rest: bool,
+    /// Scores that its board had accepted here.
+    accepted: u64,
+    /// Rows that may be moved.
+    credit: u64,
 }
 
 impl Keeper {
@@ -62,38 +89,78 @@ impl Keeper {
         }
     }
 
+    /// Notes that so many scores of a board were accepted.
+    pub(crate) fn note_accepted(&self, board_id: i32, scores: u64) {
+        *self.accepted.lock().unwrap_or_else(PoisonError::into_inner).entry(board_id).or_default() += scores;
+    }
+
+    /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been written since.
+    fn due(&self, ranking: &CurrentRanking) -> Option<Left> {
+        let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
+        let left = left.unwrap_or_default();
+        let is_quiet = left.batches == ranking.batches;
+        if is_quiet && left.is_at_rest {
+            return None;
+        }
+        let earned = (accepted - left.accepted).saturating_mul(ROWS_PER_SCORE) + ROWS_PER_LOOK;
+        // Nobody writes: there is time for all of it.
+        let credit = if is_quiet { u64::MAX } else { left.credit.saturating_add(earned) };
+        Some(Left { batches: ranking.batches.clone(), is_at_rest: false, accepted, credit })
+    }
+
     fn next_crowded(&self) -> Option<i64> {
         self.crowded.lock().unwrap_or_else(PoisonError::into_inner).pop_first()
     }
 }
 
-/// Brings the layouts of all current rankings into shape whose boards have written since the last time. One that is damaged is
-/// left as it is, and named in the log.
+/// Brings the layouts of all current rankings into shape. One that is damaged is left as it is, and named in the log.
 pub async fn keep_all(service: &Service) -> Result<Kept> {
-    let mut all = Kept::default();
-    let current = service.store.current_rankings().await?;
-    let mut busy: Vec<i64> = {
-        let seen = service.keeper.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        current.iter().filter(|(id, batches)| seen.get(id) != Some(batches)).map(|(id, _)| *id).collect()
-    };
-    // In turn: a ranking that is never at rest is not to keep the others waiting.
+    let rankings = service.store.current_rankings().await?;
+    let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
+    Ok(keep_in_turn(&service.store, &mut busy).await)
+}
+
+/// What the timer does: as [`keep_all`], of rankings that were written to, or not left at rest, and within what the scores since
+/// the last time have earned.
+pub(crate) async fn keep_due(service: &Service) -> Result<Kept> {
+    let rankings = service.store.current_rankings().await?;
+    let mut due: HashMap<i64, Left> =
+        rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, service.keeper.due(ranking)?))).collect();
+    let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.credit)).collect();
+    let kept = keep_in_turn(&service.store, &mut busy).await;
+    for (ranking_id, left) in &mut due {
+        // What is still busy waits for more credit.
+        left.is_at_rest = !busy.contains_key(ranking_id);
+        left.credit = busy.get(ranking_id).copied().unwrap_or_default();
+    }
+    let mut known = service.keeper.left.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|ranking_id, _| rankings.iter().any(|ranking| ranking.ranking_id == *ranking_id));
+    known.extend(due);
+    Ok(kept)
+}
+
+/// Brings layouts into shape, each as far as its credit goes, in turn: a ranking that is never at rest is not to keep the others
+/// waiting. Leaves those that need more than they have, with what they have left.
+async fn keep_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Kept {
+    let (mut all, mut waiting) = (Kept::default(), BTreeMap::new());
     while !busy.is_empty() {
-        let mut left = Vec::new();
-        for ranking_id in busy {
-            match keep_once(&service.store, ranking_id).await {
-                Ok(kept) => {
+        for (ranking_id, credit) in std::mem::take(busy) {
+            match keep_once(store, ranking_id, credit).await {
+                Ok(None) => drop(waiting.insert(ranking_id, credit)),
+                Ok(Some(kept)) => {
                     all += kept;
                     if kept.stripes_moved > 0 {
-                        left.push(ranking_id);
+                        busy.insert(ranking_id, credit.saturating_sub(kept.rows_moved));
                     }
                 }
                 Err(error) => tracing::error!(ranking_id, %error, "a layout could not be looked after"),
             }
         }
-        busy = left;
     }
-    *service.keeper.seen.lock().unwrap_or_else(PoisonError::into_inner) = current.into_iter().collect();
-    Ok(all)
+    *busy = waiting;
+    all
 }
 
 /// Brings the layouts of a board's current rankings into shape.
@@ -108,26 +175,30 @@ pub(crate) async fn keep_board(store: &Store, board_id: i32) -> Result<Kept> {
 /// Brings the layout of a ranking into shape.
 pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
     let mut kept = Kept::default();
-    loop {
-        let once = keep_once(store, ranking_id).await?;
+    while let Some(once) = keep_once(store, ranking_id, u64::MAX).await? {
         kept += once;
         if once.stripes_moved == 0 {
-            return Ok(kept);
+            break;
         }
     }
+    Ok(kept)
 }
 
-/// Sees to the stripes of a ranking, and then to the bucket that is fullest.
-async fn keep_once(store: &Store, ranking_id: i64) -> Result<Kept> {
+/// Sees to the stripes of a ranking, and then to the bucket that is fullest. `None` when that would move more rows than `credit`.
+async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option<Kept>> {
     let mut kept = Kept { stripes_changed: tidy(store, ranking_id).await?, ..Kept::default() };
-    for stripe in store.stripe_moves(ranking_id).await? {
+    let moves = store.stripe_moves(ranking_id).await?;
+    if moves.iter().map(|stripe| stripe.players.unsigned_abs()).sum::<u64>() > credit {
+        return Ok(None);
+    }
+    for stripe in moves {
         // Another instance has changed the layout: what comes next is worked out anew.
         let Some(rows) = paced(store.move_stripe(ranking_id, stripe)).await? else { break };
         telemetry::count_moved_rows(rows);
         kept.stripes_moved += 1;
         kept.rows_moved += rows;
     }
-    Ok(kept)
+    Ok(Some(kept))
 }
 
 /// Splits and merges the stripes of a ranking by their size; gives how many.
@@ -148,6 +219,6 @@ async fn tidy(store: &Store, ranking_id: i64) -> Result<u64> {
 async fn paced<T>(step: impl Future<Output = Result<T>>) -> Result<T> {
     let begin = Instant::now();
     let done = step.await?;
-    tokio::time::sleep(begin.elapsed()).await;
+    tokio::time::sleep(begin.elapsed().min(LONGEST_STEP)).await;
     Ok(done)
 }

@@ -37,7 +37,7 @@ pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskT
         Box::pin(async move { log("events could not be delivered", outbox::deliver_due(&service)).await })
     });
     repeat(close_every, |service| {
-        Box::pin(async move { log("layouts could not be looked after", layout::keep_all(&service)).await })
+        Box::pin(async move { log("layouts could not be looked after", layout::keep_due(&service)).await })
     });
     repeat(close_every, |service| {
         Box::pin(async move { log("counts could not be looked at", audit::look_at_counts(&service)).await })

@@ -187,6 +187,7 @@ async fn write_batch<'a>(
         }
     }
     if let Some(last) = recorded.last() {
+        shared.keeper.note_accepted(board_id, recorded.len() as u64);
         if let Some(crowded) = &last.crowded {
             shared.keeper.note_crowded(crowded);
         }

@@ -202,6 +202,7 @@ pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
 }
 
 /// The middle one; of an even number the higher of both. 0 of none.
+#[allow(dead_code, reason = "not every benchmark has rounds")]
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or_default()

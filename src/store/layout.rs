@@ -11,19 +11,31 @@ pub(crate) struct StripeMove {
     tie_key: i64,
     user_key: i64,
     to_bucket: i16,
+    /// Rows that it has.
+    pub(crate) players: i64,
+}
+
+/// A ranking that is its period's current one.
+#[derive(Debug)]
+pub(crate) struct CurrentRanking {
+    pub(crate) ranking_id: i64,
+    pub(crate) board_id: i32,
+    /// Numbers of its board's last batches, by which an idle one is told from a busy one.
+    pub(crate) batches: Vec<i64>,
 }
 
 impl Store {
-    /// Current rankings of all boards, with the numbers of their boards' last batches, by which an idle one is told from a busy
-    /// one.
-    pub(crate) async fn current_rankings(&self) -> Result<Vec<(i64, Vec<i64>)>> {
-        let rankings = sqlx::query!(
-            r#"SELECT g.id AS "ranking_id!", centile_store.lane_batches(g.board_id, g.lanes) AS "batches!"
+    /// Current rankings of all boards.
+    pub(crate) async fn current_rankings(&self) -> Result<Vec<CurrentRanking>> {
+        let rankings = sqlx::query_as!(
+            CurrentRanking,
+            r#"SELECT g.id AS "ranking_id!", g.board_id AS "board_id!",
+                      centile_store.lane_batches(g.board_id, g.lanes) AS "batches!"
                FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id ORDER BY g.id"#
         )
         .fetch_all(&self.readers)
         .await?;
-        Ok(rankings.into_iter().map(|ranking| (ranking.ranking_id, ranking.batches)).collect())
+        Ok(rankings)
     }
 
     /// Current rankings of a board.
@@ -62,7 +74,7 @@ impl Store {
     pub(crate) async fn stripe_moves(&self, ranking_id: i64) -> Result<Vec<StripeMove>> {
         let moves = sqlx::query_as!(
             StripeMove,
-            r#"SELECT rank_key AS "rank_key!", tie_key AS "tie_key!", user_key AS "user_key!", to_bucket AS "to_bucket!"
+            r#"SELECT rank_key AS "rank_key!", tie_key AS "tie_key!", user_key AS "user_key!", to_bucket AS "to_bucket!", players AS "players!"
                FROM centile_store.stripe_moves($1)"#,
             ranking_id
         )
@@ -73,7 +85,7 @@ impl Store {
 
     /// Moves a stripe; gives the rows it has. `None`, and nothing done, when the layout is another by now.
     pub(crate) async fn move_stripe(&self, ranking_id: i64, stripe: StripeMove) -> Result<Option<u64>> {
-        let StripeMove { rank_key, tie_key, user_key, to_bucket } = stripe;
+        let StripeMove { rank_key, tie_key, user_key, to_bucket, .. } = stripe;
         let moved = sqlx::query_scalar!(
             "SELECT centile_store.move_stripe($1, $2, $3, $4, $5)",
             ranking_id,
