@@ -342,7 +342,7 @@ BEGIN
                 THEN EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
                 ELSE EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) END) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
-            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('In %s of board %s nobody of this id stands.', p_period, p_board);
+            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);
     END IF;
     IF v_source.archived_period_id IS NOT NULL THEN
         v_period := v_source.archived_period_id;
@@ -367,6 +367,9 @@ BEGIN
         FROM centile_store.stripe_of(v_entry.ranking_id, v_entry.rank_key,
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE v_entry.tie_key END,
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) s;
+        IF v_stripe.bucket IS NULL THEN
+            RAISE EXCEPTION 'the layout of ranking % is damaged', v_entry.ranking_id USING ERRCODE = 'CB900', HINT = 'centile verify says how.';
+        END IF;
         v_parts := ARRAY[
             'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
             'version', format('SELECT concat_ws(''.'', centile.epoch(), g.layout, array_to_string(centile_store.lane_batches(g.board_id, g.lanes), ''-'')) FROM centile_store.rankings g WHERE g.id = %s', v_entry.ranking_id),
@@ -404,7 +407,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How a player''s rank is made up: each step with its value, its time and the statement that gives it. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How a player''s rank is made up: each step with its value, its time and the statement that gives it, for the owner or the service. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -963,7 +966,7 @@ BEGIN
     SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
     RETURN QUERY
     SELECT d.* FROM centile_store.differences(
-        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), p_limit) d;
+        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), greatest(coalesce(p_limit, 10), 1)) d;
 END
 $$;
 
@@ -1298,6 +1301,8 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
+    -- Else a load that was cut short would be gone on with by its number, and be taken for alive.
+    PERFORM centile_store.release_dead_loads();
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
@@ -1309,7 +1314,10 @@ BEGIN
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
-    PERFORM pg_advisory_lock(1128615509, v_import_id::integer);
+    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
+        RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
+    END IF;
     RETURN v_import_id;
 END
 $$;
@@ -1342,7 +1350,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) IS 'Announces an import that fills a board as a whole and returns its number. Example: SELECT centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv'') IS NOT NULL AS is_announced;';
 
-CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) RETURNS record
+CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -1364,13 +1372,15 @@ BEGIN
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
-    PERFORM pg_advisory_lock(1128615510, ranking_id::integer);
-    batches := (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
+        RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
+    END IF;
     ledger_end := centile_store.ledger_end();
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
+COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
 
 CREATE TABLE centile_store.boards (
     id integer NOT NULL,
@@ -2742,7 +2752,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -2800,10 +2810,15 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                    WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, NULL::jsonb, NULL::jsonb, 1::bigint;
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
         RETURN;
     END IF;
-    v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
+    BEGIN
+        v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
+    EXCEPTION WHEN data_exception THEN
+        -- Every place of it differs then.
+        v_top := '{}';
+    END;
     RETURN QUERY EXECUTE format($query$
         WITH ledger AS MATERIALIZED (
             %s
@@ -2818,10 +2833,11 @@ BEGIN
         -- As many as were frozen: the board may say another number by now.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
-                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'rank', e.rank, 'score', e.score) END AS expected,
-                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score') END AS found
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', u.external_id, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', t.row -> 'user_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
             FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
             FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
+            LEFT JOIN centile_store.users u ON u.id = e.user_id
         )
         SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
         FROM (SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n FROM row d) d
@@ -2848,6 +2864,7 @@ CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     AS $_$
 DECLARE
     v_period      centile_store.periods;
+    v_batches     bigint[];
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
@@ -2857,6 +2874,13 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+    END IF;
+    v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
+    -- A lane's row that was put back: the cut-off has its number, and scores above it would be left out for good.
+    IF EXISTS (SELECT FROM centile_store.score_transactions t
+               WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
+                 AND t.batch > v_batches[t.lane + 1]) THEN
+        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'centile verify names the lane, and centile rebuild puts it right.';
     END IF;
     -- Which ranking that is the statement finds itself: a rebuild may put another in its place at any moment.
     -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.
@@ -4408,18 +4432,23 @@ DECLARE
     v_board      centile_store.boards;
     v_ranking_id bigint;
     v_shape      bigint[];
+    v_before     record;
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
 
-    SELECT x.shape INTO v_shape
-    FROM centile_store.periods p
-    JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape
-        OFFSET 0) x
-    WHERE p.id = p_period_id AND x.shape <> '{}'
-    ORDER BY b.starts_at DESC LIMIT 1;
+    -- One after the other, and not many: while an import goes on nothing is closed, and each look at an open one reads its counts.
+    FOR v_before IN
+        SELECT b.ranking_id, b.shape
+        FROM centile_store.periods p
+        JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+        WHERE p.id = p_period_id AND (b.ranking_id IS NOT NULL OR b.shape <> '{}')
+        ORDER BY b.starts_at DESC LIMIT 8
+    LOOP
+        v_shape := nullif(CASE WHEN v_before.ranking_id IS NULL THEN v_before.shape
+                               ELSE centile_store.ranking_shape(v_before.ranking_id) END, '{}');
+        EXIT WHEN v_shape IS NOT NULL;
+    END LOOP;
 
     WITH bound AS (
         SELECT unnest(v_shape) AS rank_key
@@ -4494,6 +4523,10 @@ DECLARE
 BEGIN
     SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF v_period.ranking_id IS NOT NULL THEN
+        RETURN QUERY
+        SELECT 'ranking', format('ranking %s', g.id), to_jsonb(format('of period %s, in use', p_period_id)),
+               to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', let go' ELSE '' END)), 1::bigint
+        FROM centile_store.rankings g WHERE g.id = v_period.ranking_id AND (g.period_id <> p_period_id OR g.released_at IS NOT NULL);
         RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
         RETURN QUERY
         SELECT d.kind, d.subject, d.expected, d.found, d.total
@@ -4731,9 +4764,9 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) IS 'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
 
-CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) RETURNS bigint
+CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     SET work_mem TO '128MB'
     AS $$
@@ -4743,7 +4776,7 @@ BEGIN
     INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
     SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
     FROM centile_store.rankings g
-    CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id, p_batches) e
+    CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
     WHERE g.id = p_ranking_id
     ORDER BY e.user_id;
     GET DIAGNOSTICS v_entries = ROW_COUNT;
@@ -4751,7 +4784,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) IS 'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text DEFAULT NULL::text) RETURNS bigint[]
     LANGUAGE plpgsql
@@ -5208,7 +5241,14 @@ BEGIN
     GROUP BY x.what, x.lane
     UNION ALL
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
-    FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes;
+    FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
+    UNION ALL
+    -- A cut-off takes its number from the lane's row: what is above it would not be in the archive.
+    SELECT 'lane rows', 104, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
+    FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
+          FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
+    JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
+    WHERE b.batch < t.batch OR b.last_at < t.at;
 END
 $$;
 
@@ -5221,6 +5261,19 @@ CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
 $$;
 
 COMMENT ON FUNCTION centile_store.ledger_end() IS 'The highest id in the ledger. Example: SELECT centile_store.ledger_end() > 0 AS has_rows;';
+
+CREATE FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) RETURNS record
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT array_agg(coalesce(t.batch, 0) ORDER BY n), array_agg(coalesce(t.at, '2000-01-01 00:00:00+00') ORDER BY n)
+    FROM centile_store.boards b
+    CROSS JOIN generate_series(0, b.lanes - 1) AS n
+    LEFT JOIN (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
+               FROM centile_store.score_transactions t WHERE t.board_id = p_board_id GROUP BY t.lane) t ON t.lane = n
+    WHERE b.id = p_board_id
+$$;
+
+COMMENT ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Last batch and time of each lane, by the ledger. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
 
 CREATE FUNCTION centile_store.list_load_players(p_last_names boolean) RETURNS bigint
     LANGUAGE plpgsql
@@ -5290,6 +5343,10 @@ CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boo
     LANGUAGE plpgsql
     AS $$
 BEGIN
+    -- Whoever holds the lock looks again at what others did before.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Centile writes under read committed only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
     IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
@@ -5569,6 +5626,11 @@ BEGIN
     SELECT * INTO v_found FROM centile.period_at(p_kind, p_at, p_zone);
     IF v_found.label = v_before.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.ends_at, p_zone);
+        v_found.starts_at := v_before.ends_at;
+    ELSIF v_before.label IS NOT NULL AND EXISTS (
+            SELECT FROM centile.period_at(p_kind, v_before.ends_at, p_zone) c
+            WHERE c.label = v_before.label AND c.ends_at = v_found.starts_at) THEN
+        -- The one before would end later by now: what lies between belongs to this one.
         v_found.starts_at := v_before.ends_at;
     ELSIF v_found.label = v_after.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.starts_at - interval '1 microsecond', p_zone);
@@ -6380,6 +6442,10 @@ BEGIN
     WHERE r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.ranking_is_being_built(r.id)
+      -- A board that is being loaded has to wait, and the others need not.
+      AND NOT EXISTS (SELECT FROM centile_store.boards b
+                      WHERE b.id = r.board_id AND b.loading_import_id IS NOT NULL
+                        AND centile_store.import_is_running(b.loading_import_id))
     LIMIT 1;
     IF NOT FOUND THEN
         RETURN 0;
@@ -6424,6 +6490,7 @@ COMMENT ON FUNCTION centile_store.release_dead_loads() IS 'Takes the mark off bo
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
     AS $_$
 DECLARE
     v_ranking_id bigint;
@@ -6434,19 +6501,21 @@ DECLARE
     v_bucket     smallint;
 BEGIN
     SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
-    WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    WHERE r.released_at IS NOT NULL
+      -- Whatever was done to its row: what a period points to is read.
+      AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+    ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
     -- From where the last step ended: what it deleted is still there while somebody's snapshot is older, and not to be passed
     -- again by every step.
-    WITH gone AS (
-        DELETE FROM centile_store.leaderboard l
-        USING (SELECT x.user_id FROM centile_store.leaderboard x
-               WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) n
-        WHERE l.ranking_id = v_ranking_id AND l.user_id = n.user_id
-        RETURNING l.user_id)
-    SELECT count(*), max(user_id) INTO v_removed, v_up_to FROM gone;
+    -- In two statements, each a range of the key, whatever is known of a table that has just been filled.
+    SELECT max(x.user_id) INTO v_up_to
+    FROM (SELECT x.user_id FROM centile_store.leaderboard x
+          WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) x;
+    DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id AND l.user_id > v_after AND l.user_id <= v_up_to;
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
     -- All hundred, whatever the layout says: a ranking may have been replaced because it was damaged.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP
@@ -6708,7 +6777,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) IS 'Players of a bucket above one of its stripes. Example: SELECT centile_store.stripes_above(1, 50::smallint, 1);';
 
-CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500) RETURNS boolean
+CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS bigint
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
     AS $$
@@ -6719,25 +6788,34 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    -- One that is newer than this has been loaded meanwhile.
-    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id > p_ranking_id THEN
+    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
         RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
     IF (SELECT count(*) FROM (SELECT FROM centile_store.score_transactions t
                               WHERE t.board_id = v_period.board_id AND t.id > p_after AND t.id <= v_end LIMIT p_limit + 1) x) > p_limit THEN
-        RETURN false;
+        RETURN NULL;
     END IF;
     PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
-    UPDATE centile_store.rankings g SET layout = o.layout + 1
+    -- Lanes that were put back; what the ledger has of them was found before, without the lock.
+    UPDATE centile_store.board_lanes l
+    SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
+    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch)) AS batch, greatest(p_times[n], max(t.occurred_at)) AS at
+          FROM generate_subscripts(p_batches, 1) AS n
+          LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
+          GROUP BY n) x
+    WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
+    -- As old as the one before, by which a season that was made late is known.
+    UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
-    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
-    RETURN true;
+    -- Should the pointer have been damaged, it may name a ranking that another period reads.
+    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id AND period_id = v_period.id;
+    RETURN v_period.ranking_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) RETURNS integer
     LANGUAGE plpgsql
@@ -8128,8 +8206,8 @@ GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source te
 REVOKE ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
@@ -8217,8 +8295,8 @@ GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) TO centile_service;
@@ -8269,6 +8347,9 @@ GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO c
 
 REVOKE ALL ON FUNCTION centile_store.ledger_end() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) TO centile_service;
@@ -8416,8 +8497,8 @@ GRANT ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket 
 REVOKE ALL ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) TO centile_service;

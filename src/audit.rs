@@ -78,6 +78,13 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// One that could not be compared at all.
+    fn unreadable(board: String, period: String, error: &Error) -> Self {
+        let (kind, subject) = ("unreadable".to_owned(), error.to_string());
+        let difference = Difference { kind, subject, expected: None, found: None, total: 1 };
+        Self { board, period, players: 0, differences: vec![difference] }
+    }
+
     /// How many differences there are, those that are not listed included.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -110,18 +117,21 @@ pub async fn verify(
     let mut period_id = None;
     if let (Some(board), Some(selector)) = (board, selector) {
         let named = closing::named(service, board, selector).await?;
-        period_id = Some(named.period_id.ok_or_else(|| {
-            Error::Conflict(format!(
-                "nobody has scored in {} of board {}: there is nothing to compare",
-                named.name, board.slug
-            ))
-        })?);
+        // Nobody has scored in it: there is nothing to compare.
+        let Some(id) = named.period_id else { return Ok(()) };
+        period_id = Some(id);
     }
     let mut auditor = service.store.auditor().await?;
     for period in service.store.audited_periods(board.map(|board| board.id), period_id).await? {
+        let (board, name) = (period.board.clone(), period.period.clone());
         let checked = match depth {
-            Depth::Everything { limit } => everything(service, &mut auditor, period, limit).await?,
-            Depth::Counts => counted(&mut auditor, period).await?,
+            Depth::Everything { limit } => everything(service, &mut auditor, period, limit).await,
+            Depth::Counts => counted(&mut auditor, period).await,
+        };
+        let checked = match checked {
+            // What is damaged beyond reading says so, and keeps the others from nothing.
+            Err(error @ Error::Internal(_)) => Some(Checked::unreadable(board, name, &error)),
+            other => other?,
         };
         if let Some(checked) = checked {
             tell(checked);
@@ -257,15 +267,18 @@ fn note(lookout: &Lookout, ranking_id: i64, of: Option<i16>, found: &[CountDiffe
     let now: BTreeSet<_> = found.iter().map(|one| (one.bucket, one.stripe)).collect();
     let mut findings = lock(lookout);
     let before = findings.wrong.insert((ranking_id, of), now).unwrap_or_default();
-    for one in found.iter().filter(|one| !before.contains(&(one.bucket, one.stripe))) {
-        telemetry::count_count_difference();
+    // One line for all that a look finds anew: a damaged ranking may have thousands.
+    let news: Vec<&CountDifference> = found.iter().filter(|one| !before.contains(&(one.bucket, one.stripe))).collect();
+    if let Some(first) = news.first() {
+        telemetry::count_count_differences(news.len() as u64);
         tracing::error!(
             ranking_id,
-            bucket = one.bucket,
-            stripe = one.stripe,
-            expected = one.expected,
-            found = one.found,
-            "a count of players is wrong: run `centile verify`, then `centile rebuild`; the ledger is not concerned"
+            counts = news.len(),
+            bucket = first.bucket,
+            stripe = first.stripe,
+            expected = first.expected,
+            found = first.found,
+            "counts of players are wrong, this one first: run `centile verify`, then `centile rebuild`; the ledger is not concerned"
         );
     }
 }

@@ -13,7 +13,7 @@ use std::{
 use tokio::sync::Notify;
 
 use crate::{
-    Result,
+    Error, Result,
     service::Service,
     store::{Store, layout::CurrentRanking},
     telemetry,
@@ -155,7 +155,13 @@ async fn keep_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Kept {
                         busy.insert(ranking_id, credit.saturating_sub(kept.rows_moved));
                     }
                 }
-                Err(error) => tracing::error!(ranking_id, %error, "a layout could not be looked after"),
+                Err(error) => {
+                    tracing::error!(ranking_id, %error, "a layout could not be looked after");
+                    // What is damaged stays so; all else is tried again.
+                    if let Error::Unavailable { .. } = error {
+                        waiting.insert(ranking_id, credit);
+                    }
+                }
             }
         }
     }

@@ -62,8 +62,8 @@ pub(crate) fn set_count_differences(count: usize) {
 }
 
 /// Counts a count of players that turned out to be wrong.
-pub(crate) fn count_count_difference() {
-    counter!("centile_count_differences_total").increment(1);
+pub(crate) fn count_count_differences(found: u64) {
+    counter!("centile_count_differences_total").increment(found);
 }
 
 fn describe() {

@@ -122,9 +122,20 @@ async fn set_banned(service: &Service, user_id: &UserId, banned: bool, reason: O
     } else {
         find(service, user_id).await?;
     }
+    // A board that is being loaded, for one, keeps the others from nothing.
+    let mut failed = None;
     for board in board::list(service).await? {
-        service.store.ban_user(board.slug.as_str(), user_id.as_str(), banned, reason).await?;
-        service.acknowledged_all(board.id).await?;
+        match service.store.ban_user(board.slug.as_str(), user_id.as_str(), banned, reason).await {
+            Ok(()) => service.acknowledged_all(board.id).await?,
+            Err(Error::Unavailable { message, retry_after }) => {
+                let message = format!("{message}; done on the other boards, run it again for this one");
+                failed = Some(Error::Unavailable { message, retry_after });
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
     }
     if !banned {
         service.store.mark_banned(user_id.as_str(), false).await?;

@@ -167,7 +167,7 @@ pub fn output(command: &mut Command) -> Outcome<String> {
     }
 }
 
-/// A board with all_time, week and month, filled as a whole: each player has scored once.
+/// A board of three kinds of period, filled as a whole: each player has scored once.
 #[allow(dead_code, reason = "one of the benchmarks has weeks of its own")]
 pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
     let board_id =
@@ -194,7 +194,7 @@ pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
 pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
     bench
         .psql(&format!(
-            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+            "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
                     centile_store.swap_ranking(r.ranking_id, r.ledger_end)
              FROM centile_store.begin_rebuild({period_id}) r"
         ))

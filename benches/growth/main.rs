@@ -28,7 +28,7 @@ const SECONDS: u32 = 10;
 /// Stretches in which statements are timed, per round.
 const STRETCHES: u32 = 5;
 /// Load under which memory is looked at.
-const LOAD: Duration = Duration::from_secs(60);
+const LOAD: Duration = Duration::from_mins(1);
 
 /// What to load.
 #[derive(Debug, Parser)]

@@ -131,7 +131,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
 
     let kept = read::ranking(&mut reader, board).await?;
     bench.psql(&format!(
-        "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+        "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
                 centile_store.swap_ranking(r.ranking_id, r.ledger_end)
          FROM centile_store.begin_rebuild({}) r",
         kept.period

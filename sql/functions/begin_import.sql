@@ -8,6 +8,8 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
+    -- Else a load that was cut short would be gone on with by its number, and be taken for alive.
+    PERFORM centile_store.release_dead_loads();
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
@@ -19,7 +21,10 @@ BEGIN
     ELSE
         UPDATE centile_store.imports SET started_at = clock_timestamp() WHERE id = v_import_id;
     END IF;
-    PERFORM pg_advisory_lock(1128615509, v_import_id::integer);
+    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
+        RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
+    END IF;
     RETURN v_import_id;
 END
 $$;

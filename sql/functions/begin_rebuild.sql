@@ -1,7 +1,7 @@
--- Begins a new ranking beside the live one of an open period: the state of the ledger that it is to be filled from first, by
--- batches, and the end of the ledger then, from which catch_up goes on. The session holds a lock until it ends, by which others see that
+-- Begins a new ranking beside the live one of an open period, and gives the end of the ledger then, from which catch_up goes on once the
+-- ranking is filled. The session holds a lock until it ends, by which others see that
 -- the building goes on; what was begun for this period and cut short is let go.
-CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT batches bigint[], OUT ledger_end bigint)
+CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint)
 LANGUAGE plpgsql VOLATILE
 AS $$
 #variable_conflict use_column
@@ -23,8 +23,10 @@ BEGIN
     INSERT INTO centile_store.rankings (board_id, period_id, lanes)
     SELECT b.id, p_period_id, b.lanes FROM centile_store.boards b WHERE b.id = v_period.board_id
     RETURNING id INTO ranking_id;
-    PERFORM pg_advisory_lock(1128615510, ranking_id::integer);
-    batches := (SELECT centile_store.lane_batches(b.id, b.lanes) FROM centile_store.boards b WHERE b.id = v_period.board_id);
+    -- Not waited for: anybody may take an advisory lock, and the structure lock is held here.
+    IF NOT pg_try_advisory_lock(1128615510, ranking_id::integer) THEN
+        RAISE EXCEPTION 'another session holds the lock of ranking %', ranking_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615510.';
+    END IF;
     ledger_end := centile_store.ledger_end();
 END
 $$;

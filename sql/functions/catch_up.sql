@@ -23,4 +23,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.catch_up(bigint, bigint, bigint, bigint, integer) IS
-'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';

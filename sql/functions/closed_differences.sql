@@ -4,7 +4,7 @@ CREATE FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit int
 RETURNS TABLE (kind text, subject text, expected jsonb, found jsonb, total bigint)
 LANGUAGE plpgsql STABLE
 SET work_mem = '64MB'
--- Of a ranking that has grown since tables were last looked at, the planner expects few players.
+-- Of an archive that was built since tables were last looked at, the planner expects few players.
 SET enable_nestloop = off
 AS $$
 DECLARE
@@ -14,10 +14,15 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF NOT EXISTS (SELECT FROM pg_catalog.pg_class c
                    WHERE c.relnamespace = 'centile_archive'::regnamespace AND c.relname = v_period.archive_name AND c.relkind = 'm' AND c.relispopulated) THEN
-        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, NULL::jsonb, NULL::jsonb, 1::bigint;
+        RETURN QUERY SELECT 'archive missing', 'centile_archive.' || v_period.archive_name, to_jsonb('a materialized view'::text), NULL::jsonb, 1::bigint;
         RETURN;
     END IF;
-    v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
+    BEGIN
+        v_top := convert_from(v_period.frozen_top, 'UTF8')::jsonb;
+    EXCEPTION WHEN data_exception THEN
+        -- Every place of it differs then.
+        v_top := '{}';
+    END;
     RETURN QUERY EXECUTE format($query$
         WITH ledger AS MATERIALIZED (
             %s
@@ -32,10 +37,11 @@ BEGIN
         -- As many as were frozen: the board may say another number by now.
         ), top AS (
             SELECT coalesce(e."position", t.place) AS place,
-                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'rank', e.rank, 'score', e.score) END AS expected,
-                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score') END AS found
+                   CASE WHEN e.user_id IS NOT NULL THEN jsonb_build_object('player', e.user_id, 'user_id', u.external_id, 'rank', e.rank, 'score', e.score, 'reached_at', e.reached_at) END AS expected,
+                   CASE WHEN t.row IS NOT NULL THEN jsonb_build_object('player', t.row -> 'internal_id', 'user_id', t.row -> 'user_id', 'rank', t.row -> 'rank', 'score', t.row -> 'score', 'reached_at', t.row -> 'reached_at') END AS found
             FROM (SELECT * FROM ledger e WHERE e."position" <= greatest(jsonb_array_length($2 -> 'rows'), 1)) e
             FULL JOIN jsonb_array_elements($2 -> 'rows') WITH ORDINALITY AS t (row, place) ON t.place = e."position"
+            LEFT JOIN centile_store.users u ON u.id = e.user_id
         )
         SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
         FROM (SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n FROM row d) d

@@ -6,6 +6,7 @@ SET work_mem = '128MB'
 AS $$
 DECLARE
     v_period      centile_store.periods;
+    v_batches     bigint[];
     v_players     bigint;
     v_last_at     timestamptz;
     v_differences bigint;
@@ -15,6 +16,13 @@ BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     IF v_period.state = 'closed' OR v_period.cut_off_at IS NULL THEN
         RAISE EXCEPTION 'the period is closed, or not cut off yet' USING ERRCODE = 'CB409';
+    END IF;
+    v_batches := (SELECT c.batches FROM centile_store.cut_offs c WHERE c.period_id = p_period_id);
+    -- A lane's row that was put back: the cut-off has its number, and scores above it would be left out for good.
+    IF EXISTS (SELECT FROM centile_store.score_transactions t
+               WHERE t.board_id = v_period.board_id AND t.kind = 'score' AND t.occurred_at >= v_period.starts_at AND t.occurred_at < v_period.ends_at
+                 AND t.batch > v_batches[t.lane + 1]) THEN
+        RAISE EXCEPTION 'the ledger has batches above the last one of their lane' USING ERRCODE = 'CB900', HINT = 'centile verify names the lane, and centile rebuild puts it right.';
     END IF;
     -- Which ranking that is the statement finds itself: a rebuild may put another in its place at any moment.
     -- Score and time give the order, except where tiebreaks do. When players are left out the places shift.

@@ -1,6 +1,6 @@
 -- An empty ranking for a period: its first stripes, spread over the 100 buckets, and counts of zero for every lane. They are cut
--- where the players of the period before were (the last one of the kind that has a shape, closed or not), in as many parts as there are buckets,
--- since nobody has scored yet; else at the board's layout bounds; else there is one.
+-- where the players of the period before were (the last one of the kind that has a shape, closed or not), in as many parts as
+-- there are buckets, since nobody has scored yet; else at the board's layout bounds; else there is one.
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -8,18 +8,23 @@ DECLARE
     v_board      centile_store.boards;
     v_ranking_id bigint;
     v_shape      bigint[];
+    v_before     record;
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
     INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
 
-    SELECT x.shape INTO v_shape
-    FROM centile_store.periods p
-    JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
-    CROSS JOIN LATERAL (
-        SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape
-        OFFSET 0) x
-    WHERE p.id = p_period_id AND x.shape <> '{}'
-    ORDER BY b.starts_at DESC LIMIT 1;
+    -- One after the other, and not many: while an import goes on nothing is closed, and each look at an open one reads its counts.
+    FOR v_before IN
+        SELECT b.ranking_id, b.shape
+        FROM centile_store.periods p
+        JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+        WHERE p.id = p_period_id AND (b.ranking_id IS NOT NULL OR b.shape <> '{}')
+        ORDER BY b.starts_at DESC LIMIT 8
+    LOOP
+        v_shape := nullif(CASE WHEN v_before.ranking_id IS NULL THEN v_before.shape
+                               ELSE centile_store.ranking_shape(v_before.ranking_id) END, '{}');
+        EXIT WHEN v_shape IS NOT NULL;
+    END LOOP;
 
     WITH bound AS (
         SELECT unnest(v_shape) AS rank_key

@@ -2,7 +2,7 @@
 -- everything derived is compared with the ledger by itself, so that one damage does not look like several. Up to p_limit rows of
 -- each kind, with the number of all of the kind in total; no row when all is well.
 --
--- What is compared: of an open period entries, bucket rows, layout, players of each stripe and bucket, and the rows that there
+-- What is compared: of an open period whose the ranking is, entries, bucket rows, layout, players of each stripe and bucket, and the rows that there
 -- must be for each lane; of a closed one the archive, as of its cut-off, and the frozen top. Nothing of a period whose archive
 -- is no longer kept.
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)
@@ -14,6 +14,10 @@ DECLARE
 BEGIN
     SELECT * INTO v_period FROM centile_store.periods p WHERE p.id = p_period_id;
     IF v_period.ranking_id IS NOT NULL THEN
+        RETURN QUERY
+        SELECT 'ranking', format('ranking %s', g.id), to_jsonb(format('of period %s, in use', p_period_id)),
+               to_jsonb(format('of period %s%s', g.period_id, CASE WHEN g.released_at IS NOT NULL THEN ', let go' ELSE '' END)), 1::bigint
+        FROM centile_store.rankings g WHERE g.id = v_period.ranking_id AND (g.period_id <> p_period_id OR g.released_at IS NOT NULL);
         RETURN QUERY SELECT * FROM centile_store.ranking_differences(v_period.ranking_id, p_limit);
         RETURN QUERY
         SELECT d.kind, d.subject, d.expected, d.found, d.total

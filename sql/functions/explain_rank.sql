@@ -28,7 +28,7 @@ BEGIN
                 THEN EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = v_source.ranking_id AND l.user_id = v_user_id)
                 ELSE EXISTS (SELECT FROM centile_store.archive_players(v_source.archived_period_id, ARRAY[v_user_id])) END) THEN
         RAISE EXCEPTION 'no entry of player %', quote_literal(p_user)
-            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('In %s of board %s nobody of this id stands.', p_period, p_board);
+            USING ERRCODE = 'CB404', DETAIL = 'entry', HINT = format('The player has no score in %s of board %s.', p_period, p_board);
     END IF;
     IF v_source.archived_period_id IS NOT NULL THEN
         v_period := v_source.archived_period_id;
@@ -53,6 +53,9 @@ BEGIN
         FROM centile_store.stripe_of(v_entry.ranking_id, v_entry.rank_key,
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE v_entry.tie_key END,
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) s;
+        IF v_stripe.bucket IS NULL THEN
+            RAISE EXCEPTION 'the layout of ranking % is damaged', v_entry.ranking_id USING ERRCODE = 'CB900', HINT = 'centile verify says how.';
+        END IF;
         v_parts := ARRAY[
             'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
             'version', format('SELECT concat_ws(''.'', centile.epoch(), g.layout, array_to_string(centile_store.lane_batches(g.board_id, g.lanes), ''-'')) FROM centile_store.rankings g WHERE g.id = %s', v_entry.ranking_id),
@@ -91,5 +94,5 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.explain_rank(text, text, text) IS
-'How a player''s rank is made up: each step with its value, its time and the statement that gives it. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+'How a player''s rank is made up: each step with its value, its time and the statement that gives it, for the owner or the service. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 GRANT EXECUTE ON FUNCTION centile.explain_rank(text, text, text) TO centile_reader;

@@ -60,4 +60,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.fill_buckets(bigint) IS
-'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';
+'Makes layout, bucket rows and counts of a ranking from its entries. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries, centile_store.fill_buckets(r.ranking_id) AS players FROM centile_store.begin_rebuild(1) r;';

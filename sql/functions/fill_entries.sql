@@ -1,6 +1,6 @@
--- Writes the entries of a ranking that nobody reads yet, as the ledger gives them as of a batch number per lane, and returns how
--- many they are.
-CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint, p_batches bigint[]) RETURNS bigint
+-- Writes the entries of a ranking that nobody reads yet, as the ledger gives them, and returns how many they are. By all of the ledger
+-- that is there by now: what has come since the ranking was begun is taken in once more anyway.
+CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '128MB'
 AS $$
@@ -10,7 +10,7 @@ BEGIN
     INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
     SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
     FROM centile_store.rankings g
-    CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id, p_batches) e
+    CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
     WHERE g.id = p_ranking_id
     ORDER BY e.user_id;
     GET DIAGNOSTICS v_entries = ROW_COUNT;
@@ -18,5 +18,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.fill_entries(bigint, bigint[]) IS
-'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches) AS entries FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.fill_entries(bigint) IS
+'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';

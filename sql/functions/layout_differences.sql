@@ -64,7 +64,14 @@ BEGIN
     GROUP BY x.what, x.lane
     UNION ALL
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
-    FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes;
+    FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
+    UNION ALL
+    -- A cut-off takes its number from the lane's row: what is above it would not be in the archive.
+    SELECT 'lane rows', 104, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
+    FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
+          FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
+    JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
+    WHERE b.batch < t.batch OR b.last_at < t.at;
 END
 $$;
 

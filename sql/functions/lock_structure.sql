@@ -5,6 +5,10 @@ CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boo
 LANGUAGE plpgsql VOLATILE
 AS $$
 BEGIN
+    -- Whoever holds the lock looks again at what others did before.
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'Centile writes under read committed only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
     IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);

@@ -23,6 +23,11 @@ BEGIN
     IF v_found.label = v_before.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.ends_at, p_zone);
         v_found.starts_at := v_before.ends_at;
+    ELSIF v_before.label IS NOT NULL AND EXISTS (
+            SELECT FROM centile.period_at(p_kind, v_before.ends_at, p_zone) c
+            WHERE c.label = v_before.label AND c.ends_at = v_found.starts_at) THEN
+        -- The one before would end later by now: what lies between belongs to this one.
+        v_found.starts_at := v_before.ends_at;
     ELSIF v_found.label = v_after.label THEN
         SELECT * INTO v_found FROM centile.period_at(p_kind, v_found.starts_at - interval '1 microsecond', p_zone);
         v_found.ends_at := v_after.starts_at;

@@ -2,6 +2,7 @@
 -- reads them: every statement proves that its ranking is still the period's.
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
+SET enable_seqscan = off
 AS $$
 DECLARE
     v_ranking_id bigint;
@@ -12,19 +13,21 @@ DECLARE
     v_bucket     smallint;
 BEGIN
     SELECT r.id, r.removed_up_to, r.removed_bucket INTO v_ranking_id, v_after, v_bucket FROM centile_store.rankings r
-    WHERE r.released_at IS NOT NULL ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
+    WHERE r.released_at IS NOT NULL
+      -- Whatever was done to its row: what a period points to is read.
+      AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
+    ORDER BY r.id LIMIT 1 FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
         RETURN 0;
     END IF;
     -- From where the last step ended: what it deleted is still there while somebody's snapshot is older, and not to be passed
     -- again by every step.
-    WITH gone AS (
-        DELETE FROM centile_store.leaderboard l
-        USING (SELECT x.user_id FROM centile_store.leaderboard x
-               WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) n
-        WHERE l.ranking_id = v_ranking_id AND l.user_id = n.user_id
-        RETURNING l.user_id)
-    SELECT count(*), max(user_id) INTO v_removed, v_up_to FROM gone;
+    -- In two statements, each a range of the key, whatever is known of a table that has just been filled.
+    SELECT max(x.user_id) INTO v_up_to
+    FROM (SELECT x.user_id FROM centile_store.leaderboard x
+          WHERE x.ranking_id = v_ranking_id AND x.user_id > v_after ORDER BY x.user_id LIMIT p_limit) x;
+    DELETE FROM centile_store.leaderboard l WHERE l.ranking_id = v_ranking_id AND l.user_id > v_after AND l.user_id <= v_up_to;
+    GET DIAGNOSTICS v_removed = ROW_COUNT;
     UPDATE centile_store.rankings r SET removed_up_to = v_up_to WHERE r.id = v_ranking_id AND v_up_to IS NOT NULL;
     -- All hundred, whatever the layout says: a ranking may have been replaced because it was damaged.
     WHILE v_removed < p_limit AND v_bucket < 100 LOOP

@@ -1,7 +1,9 @@
 -- Puts a ranking that was built into the place of its period's: takes in what the ledger has gained after an id, and lets the old
--- one go, all under the exclusive structure lock. False, and nothing done, when more than p_limit rows have come meanwhile: catch up
--- first. The layout's number goes on from the old one's, so that no version means two states.
-CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500) RETURNS boolean
+-- one go, all under the exclusive structure lock; gives the old ones id. NULL, and nothing done, when more than p_limit rows have come meanwhile: catch up
+-- first. Lanes whose rows say less than p_batches and p_times, which the ledger has of each, are put right. The layout's number goes on from the old one's, so that no version means two states.
+CREATE FUNCTION centile_store.swap_ranking(
+    p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL, p_times timestamptz[] DEFAULT NULL)
+RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_custom_plan
 AS $$
@@ -12,23 +14,32 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    -- One that is newer than this has been loaded meanwhile.
-    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id > p_ranking_id THEN
+    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
         RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
     IF (SELECT count(*) FROM (SELECT FROM centile_store.score_transactions t
                               WHERE t.board_id = v_period.board_id AND t.id > p_after AND t.id <= v_end LIMIT p_limit + 1) x) > p_limit THEN
-        RETURN false;
+        RETURN NULL;
     END IF;
     PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
-    UPDATE centile_store.rankings g SET layout = o.layout + 1
+    -- Lanes that were put back; what the ledger has of them was found before, without the lock.
+    UPDATE centile_store.board_lanes l
+    SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
+    FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch)) AS batch, greatest(p_times[n], max(t.occurred_at)) AS at
+          FROM generate_subscripts(p_batches, 1) AS n
+          LEFT JOIN centile_store.score_transactions t ON t.board_id = v_period.board_id AND t.lane = n - 1 AND t.id > p_after
+          GROUP BY n) x
+    WHERE l.board_id = v_period.board_id AND l.lane = x.lane AND (l.batch < x.batch OR l.last_at < x.at);
+    -- As old as the one before, by which a season that was made late is known.
+    UPDATE centile_store.rankings g SET layout = o.layout + 1, created_at = o.created_at
     FROM centile_store.rankings o WHERE g.id = p_ranking_id AND o.id = v_period.ranking_id;
     UPDATE centile_store.periods SET ranking_id = p_ranking_id WHERE id = v_period.id;
-    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
-    RETURN true;
+    -- Should the pointer have been damaged, it may name a ranking that another period reads.
+    UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id AND period_id = v_period.id;
+    RETURN v_period.ranking_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.swap_ranking(bigint, bigint, integer) IS
-'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.swap_ranking(bigint, bigint, integer, bigint[], timestamptz[]) IS
+'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';

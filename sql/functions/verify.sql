@@ -10,7 +10,7 @@ BEGIN
     SELECT * INTO v_source FROM centile_store.source_named(p_board, p_period);
     RETURN QUERY
     SELECT d.* FROM centile_store.differences(
-        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), p_limit) d;
+        coalesce(v_source.archived_period_id, (SELECT g.period_id FROM centile_store.rankings g WHERE g.id = v_source.ranking_id)), greatest(coalesce(p_limit, 10), 1)) d;
 END
 $$;
 

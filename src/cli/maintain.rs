@@ -34,18 +34,19 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             "rankings    {} rows of closed periods and of replaced rankings removed",
             thousands(removed)
         ))?;
+        let told = outbox::deliver_due(service).await?;
+        output::print(format!(
+            "outbox      {} events delivered, {} failed and tried again later",
+            thousands(told.delivered),
+            thousands(told.failed)
+        ))?;
+        // Last: under constant writing there is always something.
         let kept = layout::keep_all(service).await?;
         output::print(format!(
             "layouts     {} stripes split or merged, {} moved with {} rows",
             thousands(kept.stripes_changed),
             thousands(kept.stripes_moved),
             thousands(kept.rows_moved)
-        ))?;
-        let told = outbox::deliver_due(service).await?;
-        output::print(format!(
-            "outbox      {} events delivered, {} failed and tried again later",
-            thousands(told.delivered),
-            thousands(told.failed)
         ))
     })
     .await

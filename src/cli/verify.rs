@@ -88,7 +88,7 @@ impl Tally {
         }
         Err(Error::Conflict(format!(
             "{} in {} of {} periods; the ledger is right: `centile rebuild` makes open periods anew from it, \
-             `centile refresh` archives",
+             `centile refresh` archives; docs/operations.md says what mends which",
             differences(self.differences),
             thousands(self.different),
             thousands(self.periods)

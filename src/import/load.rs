@@ -75,6 +75,7 @@ async fn fill(
     rejects.flush()?;
     let events = writing.sort_events(now).await?;
     progress.set_done(events);
+    progress.begin_phase("periods opened");
     writing.open_periods().await?;
 
     progress.begin_phase("ledger rows");

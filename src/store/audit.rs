@@ -118,7 +118,7 @@ impl Auditor {
         }))
     }
 
-    /// Players of each bucket of a current ranking.
+    /// Players of a ranking, by its counts.
     pub(crate) async fn players(&mut self, ranking_id: i64) -> Result<u64> {
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking_id)
             .fetch_one(&mut self.0)

@@ -1,5 +1,6 @@
 //! Building a ranking beside the live one: each step is a transaction of its own.
 
+use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
 use super::Store;
@@ -18,6 +19,9 @@ pub(crate) struct Rebuilder {
     pub(crate) ranking_id: i64,
     /// The ledger's row up to which it is known to hold everything.
     reached: i64,
+    /// What the ledger had of each lane when the entries were written.
+    batches: Vec<i64>,
+    times: Vec<DateTime<Utc>>,
 }
 
 impl Store {
@@ -30,7 +34,14 @@ impl Store {
         )
         .fetch_one(&mut connection)
         .await?;
-        Ok(Rebuilder { connection, board_id, ranking_id: begun.ranking_id, reached: begun.ledger_end })
+        Ok(Rebuilder {
+            connection,
+            board_id,
+            ranking_id: begun.ranking_id,
+            reached: begun.ledger_end,
+            batches: Vec::new(),
+            times: Vec::new(),
+        })
     }
 
     /// Lets rankings go whose building was cut short; gives how many, 0 when none is left.
@@ -43,13 +54,18 @@ impl Store {
 }
 
 impl Rebuilder {
-    /// Writes the entries; gives how many. By all of the ledger that is there by now, not by the batches at the begin: lane rows
-    /// may be damaged too, and what came after the begin is taken in once more anyway.
+    /// Writes the entries; gives how many. Looks too what the ledger has of each lane, whose rows may be damaged as well.
     pub(crate) async fn fill_entries(&mut self) -> Result<u64> {
-        let entries =
-            sqlx::query_scalar!(r#"SELECT centile_store.fill_entries($1, NULL) AS "entries!""#, self.ranking_id)
-                .fetch_one(&mut self.connection)
-                .await?;
+        let lanes = sqlx::query!(
+            r#"SELECT batches AS "batches!", times AS "times!" FROM centile_store.ledger_lanes($1)"#,
+            self.board_id
+        )
+        .fetch_one(&mut self.connection)
+        .await?;
+        (self.batches, self.times) = (lanes.batches, lanes.times);
+        let entries = sqlx::query_scalar!(r#"SELECT centile_store.fill_entries($1) AS "entries!""#, self.ranking_id)
+            .fetch_one(&mut self.connection)
+            .await?;
         Ok(entries.unsigned_abs())
     }
 
@@ -91,34 +107,29 @@ impl Rebuilder {
     /// was closed meanwhile, or somebody else rebuilds it by now.
     pub(crate) async fn swap(&mut self, limit: i32, actor: &str, reason: Option<&str>) -> Result<Option<i64>> {
         let mut transaction = self.connection.begin().await?;
-        let is_swapped = sqlx::query_scalar!(
-            r#"SELECT centile_store.swap_ranking($1, $2, $3) AS "is_swapped!""#,
+        let before = sqlx::query_scalar!(
+            "SELECT centile_store.swap_ranking($1, $2, $3, $4, $5)",
             self.ranking_id,
             self.reached,
-            limit
+            limit,
+            &self.batches,
+            &self.times
         )
         .fetch_one(&mut *transaction)
         .await?;
-        if !is_swapped {
-            return Ok(None);
-        }
-        // Released by the swap, and so the last that was: what was begun and cut short went before.
-        let before = sqlx::query_scalar!(
-            r#"INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
-               SELECT $2, 'rebuild', p.board_id, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END,
-                      jsonb_build_object('ranking', o.id, 'players', centile_store.player_count(o.id)),
-                      jsonb_build_object('ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $3::text)
-               FROM centile_store.periods p
-               CROSS JOIN LATERAL (SELECT r.id FROM centile_store.rankings r
-                                   WHERE r.period_id = p.id AND r.released_at IS NOT NULL
-                                   ORDER BY r.released_at DESC, r.id DESC LIMIT 1) o
-               WHERE p.ranking_id = $1
-               RETURNING (before ->> 'ranking')::bigint AS "ranking!""#,
+        let Some(before) = before else { return Ok(None) };
+        sqlx::query!(
+            "INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
+             SELECT $3, 'rebuild', p.board_id, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END,
+                    jsonb_build_object('ranking', $2::bigint, 'players', centile_store.player_count($2)),
+                    jsonb_build_object('ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $4::text)
+             FROM centile_store.periods p WHERE p.ranking_id = $1",
             self.ranking_id,
+            before,
             actor,
             reason
         )
-        .fetch_one(&mut *transaction)
+        .execute(&mut *transaction)
         .await?;
         transaction.commit().await?;
         Ok(Some(before))

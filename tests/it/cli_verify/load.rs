@@ -87,7 +87,11 @@ async fn damage_is_mended_while_scores_arrive() {
             sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap();
         let (is_mended, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
         let writer = tokio::spawn(score(serve, key.clone(), Arc::clone(&is_mended), stop.clone()));
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Until the first are in.
+        let count = "SELECT count(*) FROM centile_store.score_transactions";
+        while sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap() == before {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
         assert_eq!(beside(&db, &["verify"]).await.code, Some(1), "{statement}");
         beside(&db, &["rebuild", "--board", "arena", "--all", "--by", "dora"]).await.well();
         is_mended.store(true, Ordering::SeqCst);

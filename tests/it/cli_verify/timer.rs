@@ -84,7 +84,7 @@ async fn the_timer_finds_wrong_counts_and_tells_once() {
     // What was found of another bucket stays known until that is looked at again.
     becomes(&serve, "centile_count_differences", 1.0).await;
     let told = |words: &str| serve.output().lines().filter(|line| line.contains(words)).count();
-    assert_eq!(told("a count of players is wrong"), 3, "{}", serve.output());
+    assert_eq!(told("counts of players are wrong"), 3, "{}", serve.output());
     assert_eq!(metric(&serve, "centile_count_differences_total").await, Some(3.0));
     // The ranking goes, and with it what was wrong of it.
     run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();

@@ -254,7 +254,7 @@ impl Arena {
     /// Builds the ranking anew beside the live one, and goes on with that.
     pub async fn rebuild(&mut self) {
         sqlx::query(
-            "SELECT centile_store.fill_entries(r.ranking_id, r.batches), centile_store.fill_buckets(r.ranking_id),
+            "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
                     centile_store.swap_ranking(r.ranking_id, r.ledger_end)
              FROM centile_store.begin_rebuild((SELECT id FROM centile_store.periods WHERE board_id = $1)) r",
         )
