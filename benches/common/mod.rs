@@ -18,6 +18,11 @@ use centile::{demo::Servers, local::PostgresOptions};
 /// The program that is measured.
 pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
 
+/// What docs/operations.md asks for in `postgresql.conf`.
+#[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
+pub const RECOMMENDED: &[(&str, &str)] =
+    &[("shared_buffers", "2GB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
+
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// A PostgreSQL and a Redis of the benchmark's own, with default settings.
@@ -26,11 +31,22 @@ pub struct Bench {
 }
 
 impl Bench {
+    /// As [`Self::run`], with the settings that docs/operations.md asks for.
+    #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
+    pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+        let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Self::run_with(PostgresOptions { settings, ..Self::ephemeral() }, measure).await
+    }
+
     /// Starts the servers, migrates, measures, and leaves nothing behind. `measure` may keep files in the folder that it is given.
     #[allow(dead_code, reason = "one of the benchmarks starts its servers again and again")]
     pub async fn run(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
+        Self::run_with(Self::ephemeral(), measure).await
+    }
+
+    async fn run_with(options: PostgresOptions, measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         Self::in_folder(async |dir| {
-            Self::on(dir, Self::ephemeral(), async |bench| {
+            Self::on(dir, options, async |bench| {
                 bench.centile(&["migrate"])?;
                 measure(bench, dir).await
             })

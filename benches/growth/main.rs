@@ -57,7 +57,7 @@ struct Board {
 #[tokio::main]
 async fn main() -> Outcome<()> {
     let Arguments { few, many, .. } = Arguments::parse();
-    Bench::run(async |bench, dir| measure(bench, dir, few, many).await).await
+    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, few, many).await).await
 }
 
 async fn measure(bench: &Bench, dir: &Path, few: u64, many: u64) -> Outcome<()> {

@@ -21,7 +21,7 @@ use serde_json::json;
 #[path = "../common/mod.rs"]
 mod common;
 
-use common::{Bench, Outcome, Serve, median};
+use common::{Bench, Outcome, RECOMMENDED, Serve, median};
 
 const BOARD: &str = "live";
 /// Requests under way, and events of each.
@@ -66,10 +66,6 @@ const VARIANTS: [Variant; 9] = [
         "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
     ),
 ];
-
-/// What the tables are compared on.
-const RECOMMENDED: &[(&str, &str)] =
-    &[("shared_buffers", "2GB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
 
 const fn server(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Variant {
     Variant { name, settings, sql: ("", "") }

@@ -35,7 +35,10 @@ async fn main() -> Outcome<()> {
     };
     let (players, seconds) = (number("BENCH_PLAYERS", 1_000_000)?, number("BENCH_SECONDS", 600)?);
     let rates = (number("BENCH_SCORES", 1_000)?, number("BENCH_RANKS", 100)?);
-    Bench::run(async |bench, _| measure(bench, players, Duration::from_secs(seconds.into()), rates).await).await
+    Bench::run_as_recommended(async |bench, _| {
+        measure(bench, players, Duration::from_secs(seconds.into()), rates).await
+    })
+    .await
 }
 
 async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks): (u32, u32)) -> Outcome<()> {

@@ -113,7 +113,11 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
         }
         if state == "removed" {
             let told = run(&db, &["maintain"]).well();
-            assert!(told.contains("rows of closed periods and of replaced rankings removed") && !told.contains(" 0 rows of closed"), "{told}");
+            assert!(
+                told.contains("rows of closed periods and of replaced rankings removed")
+                    && !told.contains(" 0 rows of closed"),
+                "{told}"
+            );
         }
         let second = open(&mut connection, "2024-01-10").await;
         let layout = check_ranking(&mut connection, second, state).await;
