@@ -53,6 +53,7 @@ pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
         ("search_path", "pg_catalog,pg_temp"),
         ("plan_cache_mode", "force_generic_plan"),
         ("enable_seqscan", "off"),
+        ("enable_bitmapscan", "off"),
     ]);
     let mut connection = PgConnection::connect_with(&options).await?;
     sqlx::query("SELECT set_config('centile.epoch', centile.epoch(), false)").execute(&mut connection).await?;

@@ -93,7 +93,7 @@ enum Command {
     Close(close::Close),
     /// Bring the archive of a closed period up to the ledger, after a correction, a void or a ban
     Refresh(refresh::Refresh),
-    /// Look after everything but closing, once: ledger months, expired ids, archives beyond retention, old rankings, outbox
+    /// Look after everything but closing, once: ledger months, expired ids, layouts, archives beyond retention, old rankings, outbox
     ///
     /// `serve` does this by itself unless told not to. Again is harmless, and so is being killed.
     Maintain,

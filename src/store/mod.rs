@@ -63,9 +63,12 @@ impl Store {
                 // The functions look again after they have waited for a lock.
                 ("default_transaction_isolation", "read committed"),
             ]);
+        // What is found newest first must be found in the order of its index: a bitmap would gather every version that a snapshot
+        // held elsewhere still keeps, and sort them, where the newest is the first.
+        let quick = options.clone().options([("enable_bitmapscan", "off")]);
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.
-        let reading = options.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
+        let reading = quick.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
         let pool = |connections, options| {
             PgPoolOptions::new()
                 .max_connections(connections)
@@ -88,7 +91,7 @@ impl Store {
         };
         // Long work is not slow work: it tells by itself how far it is.
         let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
-        Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, options), patient })
+        Ok(Self { readers: pool(read_connections, reading), writers: pool(write_connections, quick), patient })
     }
 
     /// Whether PostgreSQL answers.
