@@ -379,9 +379,9 @@ BEGIN
             'bucket', format('SELECT s.bucket FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
             'players in higher buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket + 2),
             'stripe', format('SELECT s.stripe FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
-            'players in higher stripes', format('SELECT centile_store.stripes_above(%s, %s::smallint, %s)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe),
-            'rows above in the stripe', format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = %s AND (rank_key, tie_key, user_key) > (%s) AND (rank_key, tie_key, user_key) < (%s, %s, %s)',
-                centile_store.bucket_table(v_stripe.bucket), v_entry.ranking_id, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
+            'players in higher stripes', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.stripe_totals(%s, %s::smallint))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe + 1),
+            'rows above in the stripe', format('SELECT (centile_store.count_in_stripe(%s::smallint, %s, %s, %s, %s, %s, %s))[2]',
+                v_stripe.bucket, v_entry.ranking_id, v_key, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
             'rank', format('SELECT 1 + centile_store.count_above(%s, %s)', v_entry.ranking_id, v_key),
             'position', format('SELECT 1 + centile_store.count_above(%s)', v_whole)];
     END IF;
@@ -999,20 +999,20 @@ $$;
 
 COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
 
-CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, higher_stripes bigint, in_stripe bigint[], has_all_equals boolean)
+CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) RETURNS TABLE(bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], has_all_equals boolean)
     LANGUAGE sql STABLE
     AS $$
-    SELECT s.bucket,
-           centile_store.stripes_above(p_ranking_id, s.bucket, s.stripe),
+    SELECT s.bucket, o.players, o.are_below,
            centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key,
                                          CASE WHEN s.low_rank_key = p_rank_key THEN s.low_tie_key ELSE -9223372036854775808 END,
                                          CASE WHEN s.low_rank_key = p_rank_key THEN s.low_user_key ELSE -9223372036854775808 END,
                                          s.next_rank_key, s.next_tie_key, s.next_user_key),
-           s.low_rank_key < p_rank_key AND p_rank_key < s.next_rank_key
+           (s.low_rank_key, s.low_tie_key) <= (p_rank_key, -9223372036854775808) AND p_rank_key < s.next_rank_key
     FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
+    CROSS JOIN LATERAL centile_store.stripes_beside(p_ranking_id, s.bucket, s.stripe, p_lanes) o
 $$;
 
-COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'The bucket of a key, and the players above it in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) IS 'The bucket of a key, and the players above it in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0, 1);';
 
 CREATE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -2926,631 +2926,31 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
+    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
     v_stripe record;
+    v_beside record;
+    v_counts bigint[];
+    v_count  bigint;
+    v_above  bigint;
 BEGIN
     SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
-    RETURN (SELECT coalesce(sum(c.players), 0)
-            FROM centile_store.rankings g
-            CROSS JOIN generate_series(0, g.lanes - 1) AS n
-            CROSS JOIN LATERAL (
-                SELECT b.counts FROM centile_store.bucket_counts b
-                WHERE b.ranking_id = p_ranking_id AND b.lane = n ORDER BY b.revision DESC LIMIT 1) b
-            CROSS JOIN unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
-            WHERE g.id = p_ranking_id)
-        + centile_store.stripes_above(p_ranking_id, v_stripe.bucket, v_stripe.stripe)
-        + centile_store.count_between(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-                                      v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key);
+    SELECT * INTO v_beside FROM centile_store.stripes_beside(p_ranking_id, v_stripe.bucket, v_stripe.stripe, v_lanes);
+    v_above := CASE WHEN v_beside.are_below THEN -v_beside.players ELSE v_beside.players END
+        + (centile_store.count_in_stripe(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key, p_tie_key, p_user_key,
+                                         v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key))[2];
+    FOR v_lane IN 0..v_lanes - 1 LOOP
+        v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
+                     WHERE c.ranking_id = p_ranking_id AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
+        -- Lower stripes are taken from the whole bucket.
+        FOREACH v_count IN ARRAY v_counts[v_stripe.bucket + CASE WHEN v_beside.are_below THEN 1 ELSE 2 END:] LOOP
+            v_above := v_above + v_count;
+        END LOOP;
+    END LOOP;
+    RETURN v_above;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, 100, 0, 0) FROM centile.periods r LIMIT 1;';
-
-CREATE FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-ELSE
-RETURN (SELECT count(*) FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-        AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a bucket between two keys, both excluded. Example: SELECT centile_store.count_between(50::smallint, 1, 0, 0, 0, 100, 0, 0);';
 
 CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint DEFAULT NULL::smallint, p_most bigint DEFAULT NULL::bigint) RETURNS TABLE(bucket smallint, stripe integer, expected bigint, found bigint)
     LANGUAGE plpgsql STABLE
@@ -3603,61 +3003,205 @@ IF p_bucket < 8 THEN
 IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 3 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 7 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -3665,61 +3209,205 @@ ELSE
 IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 11 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 15 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -3729,61 +3417,205 @@ IF p_bucket < 24 THEN
 IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 19 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 23 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -3791,61 +3623,205 @@ ELSE
 IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 27 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 31 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -3857,61 +3833,205 @@ IF p_bucket < 40 THEN
 IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 35 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 39 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -3919,61 +4039,205 @@ ELSE
 IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 43 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 47 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -3983,61 +4247,205 @@ IF p_bucket < 56 THEN
 IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 51 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 55 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4045,61 +4453,205 @@ ELSE
 IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 59 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 63 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4113,61 +4665,205 @@ IF p_bucket < 72 THEN
 IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 67 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 71 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4175,61 +4871,205 @@ ELSE
 IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 75 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 79 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4239,61 +5079,205 @@ IF p_bucket < 88 THEN
 IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 83 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 87 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4301,61 +5285,205 @@ ELSE
 IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 91 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 95 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4364,31 +5492,103 @@ END IF;
 ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 ELSE
 IF p_bucket < 99 THEN
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
-RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                          count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                          count(*)]
-        FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key)
-        AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key));
+IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
+        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+                FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+    END IF;
+    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
+                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+                             count(*)]
+            FROM (
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
+                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
+                AND tie_key < p_to_tie_key
+                UNION ALL
+                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
+                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
+                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
+                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
 END IF;
 END IF;
 END IF;
@@ -4724,11 +5924,13 @@ BEGIN
     v_stripes := greatest((v_players + v_size - 1) / v_size, 1);
 
     WITH key AS MATERIALIZED (
-        SELECT k.rank_key, k.tie_key, k.user_key, k.place, k.place / v_size AS stripe,
+        SELECT k.rank_key, k.tie_key, k.user_key, k.rank_key_below, k.tie_key_below, k.place, k.place / v_size AS stripe,
                ((k.place / v_size * 100 + 50) / v_stripes)::smallint AS bucket
         FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key,
-                     row_number() OVER (ORDER BY l.rank_key, l.tie_key, -l.user_id) - 1 AS place
-              FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) k
+                     lag(l.rank_key) OVER upwards AS rank_key_below, lag(l.tie_key) OVER upwards AS tie_key_below,
+                     row_number() OVER upwards - 1 AS place
+              FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
+              WINDOW upwards AS (ORDER BY l.rank_key, l.tie_key, -l.user_id)) k
         ORDER BY k.place
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
@@ -4736,14 +5938,15 @@ BEGIN
     ), stripe AS (
         SELECT k.*, row_number() OVER (PARTITION BY k.bucket ORDER BY k.stripe) AS number FROM key k WHERE k.place % v_size = 0
         UNION ALL
-        SELECT 0, 0, 0, 0, 0, 50 / v_stripes, 1 WHERE v_players = 0
+        SELECT 0, 0, 0, 0, 0, 0, 0, 50 / v_stripes, 1 WHERE v_players = 0
     ), bound AS (
         INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
         SELECT p_ranking_id, s.bucket, s.number,
-               -- The lowest begins where keys do.
-               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.rank_key END,
-               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.tie_key END,
-               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.user_key END
+               -- The lowest begins where keys do; others at their lowest key, and where nobody below shares that rank key, or that
+               -- time, at all of these: see count_in_stripe.
+               CASE WHEN s.stripe > 0 THEN s.rank_key ELSE -9223372036854775808 END,
+               CASE WHEN s.stripe > 0 AND s.rank_key_below = s.rank_key THEN s.tie_key ELSE -9223372036854775808 END,
+               CASE WHEN s.stripe > 0 AND (s.rank_key_below, s.tie_key_below) = (s.rank_key, s.tie_key) THEN s.user_key ELSE -9223372036854775808 END
         FROM stripe s
     ), bucket AS (
         SELECT s.bucket, array_agg(least(v_size, v_players - s.place)::integer ORDER BY s.number) AS counts FROM stripe s GROUP BY s.bucket
@@ -5075,14 +6278,15 @@ BEGIN
         v_stripe := v_stripe - 1;
     END LOOP;
 
-    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high.
+    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high. No player has the
+    -- least user key, which a bound may have.
     SELECT * INTO v_next FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
     RETURN QUERY
     SELECT k.rank_key, k.tie_key, k.user_key
     FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
         coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
-        coalesce(v_next.user_key - 1, 9223372036854775807), v_left::integer) k
+        coalesce(greatest(v_next.user_key, -9223372036854775807) - 1, 9223372036854775807), v_left::integer) k
     ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
 END
 $$;
@@ -5479,18 +6683,22 @@ BEGIN
         RETURN NULL;
     END IF;
 
+    -- One more than it counts, from its end down: by its lower bound alone a scan would not end among equals (see count_in_stripe).
     EXECUTE format(
-        'WITH moved AS (
-             DELETE FROM centile_store.%I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-               AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-             RETURNING rank_key, tie_key, user_key)
-         INSERT INTO centile_store.%I (bucket, ranking_id, rank_key, tie_key, user_key)
+        'WITH near AS MATERIALIZED (
+             SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.%1$I
+             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) < ($5, $6, $7)
+             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1),
+         moved AS (
+             DELETE FROM centile_store.%1$I b USING near n
+             WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= ($2, $3, $4)
+             RETURNING b.rank_key, b.tie_key, b.user_key)
+         INSERT INTO centile_store.%2$I (bucket, ranking_id, rank_key, tie_key, user_key)
          SELECT $8, $1, m.rank_key, m.tie_key, m.user_key FROM moved m',
         centile_store.bucket_table(v_stripe.bucket), centile_store.bucket_table(p_to_bucket))
     USING p_ranking_id, p_rank_key, p_tie_key, p_user_key,
           coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
-          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket;
+          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket, v_players;
     GET DIAGNOSTICS v_moved = ROW_COUNT;
     IF v_moved <> v_players THEN
         RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', v_stripe.bucket, v_players, v_moved
@@ -6664,7 +7872,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) IS 'Numbers the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.sort_load_events(1, ''2024-02-01Z'');';
 
-CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint)
+CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint, is_large boolean)
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -6675,6 +7883,7 @@ DECLARE
     v_share   double precision;
     v_largest bigint;
     v_full    integer;
+    v_target  integer;
     v_low     integer;
     v_least   bigint;
     v_width   integer;
@@ -6688,9 +7897,10 @@ BEGIN
     SELECT max(u.players) INTO v_largest
     FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
     -- Nor where stripes are so large beside a share that whole ones cannot be spread better: no move would be the last.
-    IF coalesce(v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest), true)
-       OR NOT EXISTS (SELECT FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
-                      WHERE g.id = p_ranking_id AND v_total >= b.balance_from) THEN
+    SELECT b.stripe_target INTO v_target
+    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
+    WHERE g.id = p_ranking_id AND v_total >= b.balance_from;
+    IF NOT FOUND OR v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest) THEN
         RETURN;
     END IF;
 
@@ -6709,7 +7919,7 @@ BEGIN
     END LOOP;
 
     RETURN QUERY
-    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players
+    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, m.players > 1.25 * v_target
     FROM (SELECT s.rank_key, s.tie_key, s.user_key, s.bucket, u.players,
                  (v_low - 1 + least(v_width - 1, div(v_width * (sum(u.players) OVER below - u.players / 2.0), greatest(v_least, 1))))::smallint AS goal
           FROM generate_series(v_low - 1, v_low + v_width - 2) AS n
@@ -6761,23 +7971,30 @@ $$;
 
 COMMENT ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) IS 'Players of each stripe of a bucket, lowest first. Example: SELECT centile_store.stripe_totals(1, 50::smallint);';
 
-CREATE FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) RETURNS bigint
+CREATE FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
+DECLARE
+    v_counts integer[];
+    v_count  integer;
 BEGIN
-    RETURN (
-        SELECT coalesce(sum(c.players), 0)
-        FROM centile_store.rankings g
-        CROSS JOIN generate_series(0, g.lanes - 1) AS n
-        CROSS JOIN LATERAL (
-            SELECT s.counts FROM centile_store.stripe_counts s
-            WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
-        CROSS JOIN unnest(s.counts[p_stripe + 1:]) AS c (players)
-        WHERE g.id = p_ranking_id);
+    players := 0;
+    FOR v_lane IN 0..p_lanes - 1 LOOP
+        v_counts := (SELECT c.counts FROM centile_store.stripe_counts c
+                     WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
+        IF v_counts IS NULL THEN
+            RAISE EXCEPTION 'ranking % has no counts of lane % in bucket %', p_ranking_id, v_lane, p_bucket
+                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+        END IF;
+        are_below := 2 * p_stripe < cardinality(v_counts);
+        FOREACH v_count IN ARRAY CASE WHEN are_below THEN v_counts[:p_stripe] ELSE v_counts[p_stripe + 1:] END LOOP
+            players := players + v_count;
+        END LOOP;
+    END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) IS 'Players of a bucket above one of its stripes. Example: SELECT centile_store.stripes_above(1, 50::smallint, 1);';
+COMMENT ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) IS 'Players of a bucket above a stripe, or those of the stripe and below it. Example: SELECT * FROM centile_store.stripes_beside(1, 50::smallint, 1, 1);';
 
 CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS bigint
     LANGUAGE plpgsql
@@ -6819,7 +8036,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
 
-CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) RETURNS integer
+CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     AS $_$
@@ -6868,7 +8085,7 @@ BEGIN
             CONTINUE;
         END IF;
         v_cuts := 0;
-        IF v_stripe.players > 2 * v_target THEN
+        IF v_stripe.players > p_largest * v_target THEN
             -- From the upper end down, as far as may be read; the rest keeps the lower bound.
             v_size := ceil(v_stripe.players / ceil(v_stripe.players::numeric / v_target));
             v_cuts := least((v_stripe.players - 1) / v_size, v_left / v_size);
@@ -6877,22 +8094,27 @@ BEGIN
         v_last := v_last + 1;
         CONTINUE WHEN v_cuts = 0;
 
+        -- A piece begins at its lowest key, and where nobody below shares that rank key, or that time, at all of these: see count_in_stripe.
         EXECUTE format(
             'SELECT count(*) AS found,
-                    array_agg(r.rank_key) FILTER (WHERE r.place %% $8 = 0) AS rank_keys,
-                    array_agg(r.tie_key) FILTER (WHERE r.place %% $8 = 0) AS tie_keys,
-                    array_agg(r.user_key) FILTER (WHERE r.place %% $8 = 0) AS user_keys
-             FROM (SELECT k.*, row_number() OVER () AS place
+                    array_agg(r.rank_key) FILTER (WHERE r.is_cut) AS rank_keys,
+                    array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END)
+                        FILTER (WHERE r.is_cut) AS tie_keys,
+                    array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                        FILTER (WHERE r.is_cut) AS user_keys
+             FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                          row_number() OVER () %% $8 = 0 AS is_cut
                    FROM (SELECT rank_key, tie_key, user_key FROM centile_store.%I
                          WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
                            AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-                         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9) k) r',
+                         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1) k) r',
             centile_store.bucket_table(p_bucket))
         INTO v_cut
         USING p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
               coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
               coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts * v_size;
-        IF v_cut.found <> v_cuts * v_size THEN
+        -- At least one is left below the lowest cut.
+        IF v_cut.found <= v_cuts * v_size THEN
             RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', p_bucket, v_stripe.players, v_cut.found
                 USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
         END IF;
@@ -6913,7 +8135,7 @@ BEGIN
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) IS 'Splits and merges stripes of a bucket by their size and returns how many changes that took. Example: SELECT centile_store.tidy_stripes(1, 50::smallint);';
+COMMENT ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) IS 'Splits and merges stripes of a bucket by their size and returns how many changes that took. Example: SELECT centile_store.tidy_stripes(1, 50::smallint);';
 
 CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
@@ -8157,8 +9379,8 @@ GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit intege
 REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
@@ -8251,9 +9473,6 @@ GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centi
 
 REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.count_between(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) TO centile_service;
@@ -8496,14 +9715,14 @@ GRANT ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bi
 REVOKE ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripes_above(p_ranking_id bigint, p_bucket smallint, p_stripe integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;

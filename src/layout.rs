@@ -42,6 +42,9 @@ impl AddAssign for Kept {
 /// all arrive at one end cost stays bounded, and a busy ranking comes to rest all the same.
 const ROWS_PER_SCORE: u64 = 1;
 const ROWS_PER_LOOK: u64 = 5_000;
+/// How many targets a stripe may have, and one that is to be moved.
+const LARGEST: f64 = 2.0;
+const LARGEST_MOVED: f64 = 1.25;
 /// No step has the structure lock for longer, as a rule; the rest of its time it has waited.
 const LONGEST_STEP: Duration = Duration::from_millis(20);
 
@@ -193,7 +196,15 @@ pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
 /// Sees to the stripes of a ranking, and then to the bucket that is fullest. `None` when that would move more rows than `credit`.
 async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option<Kept>> {
     let mut kept = Kept { stripes_changed: tidy(store, ranking_id).await?, ..Kept::default() };
-    let moves = store.stripe_moves(ranking_id).await?;
+    let mut moves = store.stripe_moves(ranking_id).await?;
+    // Halves are moved in half the time.
+    let large: BTreeSet<i16> = moves.iter().filter(|stripe| stripe.is_large).map(|stripe| stripe.from_bucket).collect();
+    if !large.is_empty() {
+        for bucket in large {
+            kept.stripes_changed += tidy_bucket(store, ranking_id, bucket, LARGEST_MOVED).await?;
+        }
+        moves = store.stripe_moves(ranking_id).await?;
+    }
     if moves.iter().map(|stripe| stripe.players.unsigned_abs()).sum::<u64>() > credit {
         return Ok(None);
     }
@@ -211,14 +222,20 @@ async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option
 async fn tidy(store: &Store, ranking_id: i64) -> Result<u64> {
     let mut changes = 0;
     for bucket in store.buckets_to_tidy(ranking_id).await? {
-        loop {
-            match paced(store.tidy_stripes(ranking_id, bucket)).await? {
-                0 => break,
-                some => changes += some,
-            }
-        }
+        changes += tidy_bucket(store, ranking_id, bucket, LARGEST).await?;
     }
     Ok(changes)
+}
+
+/// Splits stripes of a bucket that have more than `largest` times the target, and merges small ones; gives how many.
+async fn tidy_bucket(store: &Store, ranking_id: i64, bucket: i16, largest: f64) -> Result<u64> {
+    let mut changes = 0;
+    loop {
+        match paced(store.tidy_stripes(ranking_id, bucket, largest)).await? {
+            0 => return Ok(changes),
+            some => changes += some,
+        }
+    }
 }
 
 /// Does a step, and then leaves the structure lock to others for as long.

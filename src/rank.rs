@@ -293,7 +293,10 @@ impl Above {
     /// From a look into the player's bucket and the bucket counts of the same state.
     fn of(found: &BucketStanding, counts: &[i64], is_shared: bool) -> Option<Self> {
         let bucket = usize::try_from(found.bucket?).ok()?;
-        let higher = counts.get(bucket + 1..)?.iter().sum::<i64>() + found.higher_stripes?;
+        let others = found.other_stripes?;
+        // Lower stripes are taken from the whole bucket.
+        let (from, higher) = if found.are_below? { (bucket, -others) } else { (bucket + 1, others) };
+        let higher = higher + counts.get(from..)?.iter().sum::<i64>();
         let [better, own, no_worse] = found.in_stripe.as_deref()? else { return None };
         let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
         let own = above(*own)?;

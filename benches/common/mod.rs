@@ -18,12 +18,25 @@ use centile::{demo::Servers, local::PostgresOptions};
 /// The program that is measured.
 pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");
 
-/// What docs/operations.md asks for in `postgresql.conf`.
+/// What docs/operations.md asks for in `postgresql.conf`, beside a quarter of the memory for `shared_buffers`.
 #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
 pub const RECOMMENDED: &[(&str, &str)] =
-    &[("shared_buffers", "2GB"), ("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
+    &[("max_wal_size", "16GB"), ("checkpoint_timeout", "30min"), ("wal_compression", "lz4")];
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Memory of this machine, in MiB.
+pub fn memory_mb() -> Outcome<u32> {
+    let kib: u64 = line_of("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse()?;
+    Ok(u32::try_from(kib / 1024)?)
+}
+
+/// What a file of /proc says under a name.
+fn line_of(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.trim_start_matches(['\t', ' ', ':']).trim().to_owned()
+}
 
 /// A PostgreSQL and a Redis of the benchmark's own, with default settings.
 pub struct Bench {
@@ -35,7 +48,8 @@ impl Bench {
     #[allow(dead_code, reason = "some measure what PostgreSQL comes with")]
     pub async fn run_as_recommended(measure: impl AsyncFnOnce(&Self, &Path) -> Outcome<()>) -> Outcome<()> {
         let settings = RECOMMENDED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Self::run_with(PostgresOptions { settings, ..Self::ephemeral() }, measure).await
+        let shared_buffers_mb = memory_mb()? / 4;
+        Self::run_with(PostgresOptions { settings, shared_buffers_mb, ..Self::ephemeral() }, measure).await
     }
 
     /// Starts the servers, migrates, measures, and leaves nothing behind. `measure` may keep files in the folder that it is given.
@@ -111,21 +125,15 @@ impl Bench {
 
     /// The day, the machine and the server, in a line.
     pub fn machine(&self) -> Outcome<String> {
-        let line = |file: &str, name: &str| {
-            let text = fs::read_to_string(file).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-            line.trim_start_matches(['\t', ' ', ':']).trim().to_owned()
-        };
-        let memory = line("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse::<f64>();
         Ok(format!(
             "{}, {} cores ({}) shared by servers and load, {} RAM, PostgreSQL {}",
             chrono::Utc::now().format("%Y-%m-%d"),
             std::thread::available_parallelism().map_or(0, usize::from),
-            Some(line("/proc/cpuinfo", "model name"))
+            Some(line_of("/proc/cpuinfo", "model name"))
                 .filter(|name| !name.is_empty())
                 .as_deref()
                 .unwrap_or("CPU unknown"),
-            memory.map_or_else(|_| "unknown".to_owned(), |kib| format!("{:.0} GB", kib / 1024.0 / 1024.0)),
+            memory_mb().map_or_else(|_| "unknown".to_owned(), |mb| format!("{:.0} GB", f64::from(mb) / 1024.0)),
             self.psql("SHOW server_version")?,
         ))
     }

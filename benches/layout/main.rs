@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::{DateTime, Utc};
 use clap::{Parser, ValueEnum as _};
 use rand::{SeedableRng as _, rngs::StdRng};
 use sqlx::{Connection as _, PgConnection};
@@ -34,7 +35,7 @@ const LAST_SAMPLES: u32 = 10;
 /// How long a layout may take to come to rest after the last score.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// How often a commit is timed.
-const PROBE: Duration = Duration::from_millis(50);
+const PROBE: Duration = Duration::from_millis(20);
 
 /// What to grow.
 #[derive(Debug, Parser)]
@@ -60,7 +61,7 @@ async fn main() -> Outcome<()> {
     let mut all = Vec::new();
     for spread in spreads {
         // Servers of its own for each: none has the leavings of another to vacuum.
-        Bench::run(async |bench, _| {
+        Bench::run_as_recommended(async |bench, _| {
             if all.is_empty() {
                 println!("{}\n", bench.machine()?);
                 report::columns();
@@ -107,7 +108,9 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         grown.scores += scores;
         grown.seconds += took.as_secs_f64();
         // As it is left at this moment: the timer goes on.
-        grown.while_growing.push(read::ranks(&mut reader, board, last, SAMPLES, &mut random).await?.p50);
+        let now = read::ranks(&mut reader, board, last, SAMPLES, &mut random).await?;
+        eprintln!("{}: {last} players, a rank takes {:.3} ms", grown.spread, now.p50);
+        grown.while_growing.push(now.p50);
     }
     let began = Instant::now();
     while !sample::is_in_shape(&mut reader, board).await? {
@@ -118,14 +121,15 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     }
     grown.rest_seconds = began.elapsed().as_secs_f64();
     drop(serve);
-    let mut commits = stop(commits).await?;
-    grown.commit = Times { p50: median(commits.clone()), p99: read::percentile(&mut commits, 99.0) };
+    let commits = stop(commits).await?;
+    let mut all: Vec<f64> = commits.iter().map(|(_, ms)| *ms).collect();
+    grown.commit = Times { p50: median(all.clone()), p99: read::percentile(&mut all, 99.0) };
 
     grown.shape = Some(sample::shape(&mut reader, board).await?);
     for (steps, name) in [(&mut grown.tidied, "tidy"), (&mut grown.moved, "move")] {
-        let statement = "SELECT ms, coalesce(rows, 0) FROM public.hold WHERE step = $1";
-        let rows: Vec<(f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
-        steps.extend(rows);
+        let statement = "SELECT at, ms, coalesce(rows, 0) FROM public.hold WHERE step = $1";
+        let rows: Vec<(DateTime<Utc>, f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
+        steps.extend(rows.iter().map(|(at, ms, rows)| (ms + commit_at(&commits, *at), *rows)));
     }
     grown.wrong = sample::verify(bench, &read::ranking(&mut reader, board).await?)?;
 
@@ -168,18 +172,25 @@ fn time_commits(bench: &Bench) -> Commits {
             tokio::time::sleep(PROBE).await;
             let mut transaction = connection.begin().await?;
             sqlx::query("INSERT INTO public.probe VALUES (1)").execute(&mut *transaction).await?;
-            let began = Instant::now();
+            let (at, began) = (Utc::now(), Instant::now());
             transaction.commit().await?;
-            times.push(began.elapsed().as_secs_f64() * 1e3);
+            times.push((at, began.elapsed().as_secs_f64() * 1e3));
         }
         Ok(times)
     });
     (stop, task)
 }
 
-type Commits = (tokio_util::sync::CancellationToken, JoinHandle<sqlx::Result<Vec<f64>>>);
+/// When commits began, and how many milliseconds they took.
+type CommitTimes = Vec<(DateTime<Utc>, f64)>;
+type Commits = (tokio_util::sync::CancellationToken, JoinHandle<sqlx::Result<CommitTimes>>);
 
-async fn stop((stop, task): Commits) -> Outcome<Vec<f64>> {
+async fn stop((stop, task): Commits) -> Outcome<CommitTimes> {
     stop.cancel();
     Ok(task.await??)
+}
+
+/// How long the commit took that began closest to this moment.
+fn commit_at(commits: &CommitTimes, at: DateTime<Utc>) -> f64 {
+    commits.iter().min_by_key(|(began, _)| (*began - at).abs()).map_or(f64::NAN, |(_, ms)| *ms)
 }

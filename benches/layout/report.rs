@@ -16,7 +16,8 @@ pub struct Grown {
     pub while_growing: Vec<f64>,
     /// From the last score until nothing was left to be done.
     pub rest_seconds: f64,
-    /// Steps by the time that they had the lock, in milliseconds, and the rows that they moved.
+    /// Steps by the time that they had the lock, in milliseconds, with the commit that was timed closest to each; and the rows that
+    /// they moved.
     pub tidied: Vec<(f64, i64)>,
     pub moved: Vec<(f64, i64)>,
     pub commit: Times,
@@ -59,10 +60,7 @@ impl Grown {
             ("fewer than 2 rows moved for each score", self.rows_per_score() < 2.0),
             ("rank within 1.5 times the best case", self.beside_best() <= 1.5),
             ("rank while growing at most 5 times that in the end", self.slowest() <= 5.0),
-            (
-                "lock held at most 20 ms at the 99th percentile",
-                self.hold(99.0) + self.commit.p99 <= 20.0 || self.hold(99.0).is_nan(),
-            ),
+            ("lock held at most 20 ms at the 99th percentile", self.hold(99.0) <= 20.0 || self.hold(99.0).is_nan()),
             ("nothing wrong", self.wrong.is_empty()),
         ]
     }

@@ -5,20 +5,27 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
+    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
     v_stripe record;
+    v_beside record;
+    v_counts bigint[];
+    v_count  bigint;
+    v_above  bigint;
 BEGIN
     SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
-    RETURN (SELECT coalesce(sum(c.players), 0)
-            FROM centile_store.rankings g
-            CROSS JOIN generate_series(0, g.lanes - 1) AS n
-            CROSS JOIN LATERAL (
-                SELECT b.counts FROM centile_store.bucket_counts b
-                WHERE b.ranking_id = p_ranking_id AND b.lane = n ORDER BY b.revision DESC LIMIT 1) b
-            CROSS JOIN unnest(b.counts[v_stripe.bucket + 2:]) AS c (players)
-            WHERE g.id = p_ranking_id)
-        + centile_store.stripes_above(p_ranking_id, v_stripe.bucket, v_stripe.stripe)
-        + centile_store.count_between(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-                                      v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key);
+    SELECT * INTO v_beside FROM centile_store.stripes_beside(p_ranking_id, v_stripe.bucket, v_stripe.stripe, v_lanes);
+    v_above := CASE WHEN v_beside.are_below THEN -v_beside.players ELSE v_beside.players END
+        + (centile_store.count_in_stripe(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key, p_tie_key, p_user_key,
+                                         v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key))[2];
+    FOR v_lane IN 0..v_lanes - 1 LOOP
+        v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
+                     WHERE c.ranking_id = p_ranking_id AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
+        -- Lower stripes are taken from the whole bucket.
+        FOREACH v_count IN ARRAY v_counts[v_stripe.bucket + CASE WHEN v_beside.are_below THEN 1 ELSE 2 END:] LOOP
+            v_above := v_above + v_count;
+        END LOOP;
+    END LOOP;
+    RETURN v_above;
 END
 $$;
 

@@ -65,9 +65,9 @@ BEGIN
             'bucket', format('SELECT s.bucket FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
             'players in higher buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket + 2),
             'stripe', format('SELECT s.stripe FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
-            'players in higher stripes', format('SELECT centile_store.stripes_above(%s, %s::smallint, %s)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe),
-            'rows above in the stripe', format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = %s AND (rank_key, tie_key, user_key) > (%s) AND (rank_key, tie_key, user_key) < (%s, %s, %s)',
-                centile_store.bucket_table(v_stripe.bucket), v_entry.ranking_id, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
+            'players in higher stripes', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.stripe_totals(%s, %s::smallint))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe + 1),
+            'rows above in the stripe', format('SELECT (centile_store.count_in_stripe(%s::smallint, %s, %s, %s, %s, %s, %s))[2]',
+                v_stripe.bucket, v_entry.ranking_id, v_key, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
             'rank', format('SELECT 1 + centile_store.count_above(%s, %s)', v_entry.ranking_id, v_key),
             'position', format('SELECT 1 + centile_store.count_above(%s)', v_whole)];
     END IF;

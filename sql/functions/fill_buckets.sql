@@ -17,11 +17,13 @@ BEGIN
     v_stripes := greatest((v_players + v_size - 1) / v_size, 1);
 
     WITH key AS MATERIALIZED (
-        SELECT k.rank_key, k.tie_key, k.user_key, k.place, k.place / v_size AS stripe,
+        SELECT k.rank_key, k.tie_key, k.user_key, k.rank_key_below, k.tie_key_below, k.place, k.place / v_size AS stripe,
                ((k.place / v_size * 100 + 50) / v_stripes)::smallint AS bucket
         FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key,
-                     row_number() OVER (ORDER BY l.rank_key, l.tie_key, -l.user_id) - 1 AS place
-              FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) k
+                     lag(l.rank_key) OVER upwards AS rank_key_below, lag(l.tie_key) OVER upwards AS tie_key_below,
+                     row_number() OVER upwards - 1 AS place
+              FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
+              WINDOW upwards AS (ORDER BY l.rank_key, l.tie_key, -l.user_id)) k
         ORDER BY k.place
     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
@@ -29,14 +31,15 @@ BEGIN
     ), stripe AS (
         SELECT k.*, row_number() OVER (PARTITION BY k.bucket ORDER BY k.stripe) AS number FROM key k WHERE k.place % v_size = 0
         UNION ALL
-        SELECT 0, 0, 0, 0, 0, 50 / v_stripes, 1 WHERE v_players = 0
+        SELECT 0, 0, 0, 0, 0, 0, 0, 50 / v_stripes, 1 WHERE v_players = 0
     ), bound AS (
         INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
         SELECT p_ranking_id, s.bucket, s.number,
-               -- The lowest begins where keys do.
-               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.rank_key END,
-               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.tie_key END,
-               CASE WHEN s.stripe = 0 THEN -9223372036854775808 ELSE s.user_key END
+               -- The lowest begins where keys do; others at their lowest key, and where nobody below shares that rank key, or that
+               -- time, at all of these: see count_in_stripe.
+               CASE WHEN s.stripe > 0 THEN s.rank_key ELSE -9223372036854775808 END,
+               CASE WHEN s.stripe > 0 AND s.rank_key_below = s.rank_key THEN s.tie_key ELSE -9223372036854775808 END,
+               CASE WHEN s.stripe > 0 AND (s.rank_key_below, s.tie_key_below) = (s.rank_key, s.tie_key) THEN s.user_key ELSE -9223372036854775808 END
         FROM stripe s
     ), bucket AS (
         SELECT s.bucket, array_agg(least(v_size, v_players - s.place)::integer ORDER BY s.number) AS counts FROM stripe s GROUP BY s.bucket

@@ -31,14 +31,15 @@ BEGIN
         v_stripe := v_stripe - 1;
     END LOOP;
 
-    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high.
+    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high. No player has the
+    -- least user key, which a bound may have.
     SELECT * INTO v_next FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
     RETURN QUERY
     SELECT k.rank_key, k.tie_key, k.user_key
     FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
         coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
-        coalesce(v_next.user_key - 1, 9223372036854775807), v_left::integer) k
+        coalesce(greatest(v_next.user_key, -9223372036854775807) - 1, 9223372036854775807), v_left::integer) k
     ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
 END
 $$;

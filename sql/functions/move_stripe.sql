@@ -38,18 +38,22 @@ BEGIN
         RETURN NULL;
     END IF;
 
+    -- One more than it counts, from its end down: by its lower bound alone a scan would not end among equals (see count_in_stripe).
     EXECUTE format(
-        'WITH moved AS (
-             DELETE FROM centile_store.%I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-               AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-             RETURNING rank_key, tie_key, user_key)
-         INSERT INTO centile_store.%I (bucket, ranking_id, rank_key, tie_key, user_key)
+        'WITH near AS MATERIALIZED (
+             SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.%1$I
+             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) < ($5, $6, $7)
+             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1),
+         moved AS (
+             DELETE FROM centile_store.%1$I b USING near n
+             WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= ($2, $3, $4)
+             RETURNING b.rank_key, b.tie_key, b.user_key)
+         INSERT INTO centile_store.%2$I (bucket, ranking_id, rank_key, tie_key, user_key)
          SELECT $8, $1, m.rank_key, m.tie_key, m.user_key FROM moved m',
         centile_store.bucket_table(v_stripe.bucket), centile_store.bucket_table(p_to_bucket))
     USING p_ranking_id, p_rank_key, p_tie_key, p_user_key,
           coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
-          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket;
+          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket, v_players;
     GET DIAGNOSTICS v_moved = ROW_COUNT;
     IF v_moved <> v_players THEN
         RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', v_stripe.bucket, v_players, v_moved

@@ -1,12 +1,12 @@
 -- The next stripes to be moved so that no bucket holds twice its share, in the order in which they can be moved one by one; no
--- row when nothing is to be done. Worked out from the counts of the stripes, which are the histogram; takes no lock.
+-- row when nothing is to be done. Large ones, of more than 1.25 targets, should be cut first: a step is to be short. Worked out from the counts of the stripes, which are the histogram; takes no lock.
 --
 -- A bucket of more than 1.8 times its share is relieved together with its neighbours: the fewest of them whose average is low
 -- enough, and the wider the range the lower that has to be, so that small overflows are settled nearby and rows are not moved
 -- again soon (the density thresholds of packed memory arrays: Itai, Konheim and Rodeh 1981; Bender, Demaine and Farach-Colton 2000). Within the range
 -- stripes are spread evenly, each to the bucket that its middle falls into. A stripe may pass over buckets that are empty.
 CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint)
-RETURNS TABLE (rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint)
+RETURNS TABLE (rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint, is_large boolean)
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
@@ -17,6 +17,7 @@ DECLARE
     v_share   double precision;
     v_largest bigint;
     v_full    integer;
+    v_target  integer;
     v_low     integer;
     v_least   bigint;
     v_width   integer;
@@ -30,9 +31,10 @@ BEGIN
     SELECT max(u.players) INTO v_largest
     FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
     -- Nor where stripes are so large beside a share that whole ones cannot be spread better: no move would be the last.
-    IF coalesce(v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest), true)
-       OR NOT EXISTS (SELECT FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
-                      WHERE g.id = p_ranking_id AND v_total >= b.balance_from) THEN
+    SELECT b.stripe_target INTO v_target
+    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
+    WHERE g.id = p_ranking_id AND v_total >= b.balance_from;
+    IF NOT FOUND OR v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest) THEN
         RETURN;
     END IF;
 
@@ -51,7 +53,7 @@ BEGIN
     END LOOP;
 
     RETURN QUERY
-    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players
+    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, m.players > 1.25 * v_target
     FROM (SELECT s.rank_key, s.tie_key, s.user_key, s.bucket, u.players,
                  (v_low - 1 + least(v_width - 1, div(v_width * (sum(u.players) OVER below - u.players / 2.0), greatest(v_least, 1))))::smallint AS goal
           FROM generate_series(v_low - 1, v_low + v_width - 2) AS n

@@ -8,7 +8,7 @@
 -- the last of these upwards are counted from wherever they stand.
 SELECT u.id IS NOT NULL AS "user_exists!", u.external_id AS "external_id?", u.name AS "name?", u.avatar,
        l.score AS "score?", l.reached_at AS "reached_at?",
-       c.bucket AS "bucket?", c.higher_stripes AS "higher_stripes?", c.in_stripe AS "in_stripe?",
+       c.bucket AS "bucket?", c.other_stripes AS "other_stripes?", c.are_below AS "are_below?", c.in_stripe AS "in_stripe?",
        CASE WHEN $9::boolean AND NOT c.has_all_equals THEN ARRAY[
            centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
            centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END AS beside_equals,
@@ -24,6 +24,6 @@ CROSS JOIN LATERAL (
     OFFSET 0) v
 LEFT JOIN centile_store.users u ON u.external_id = $6
 LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
-LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
+LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id, g.lanes) c ON true
 WHERE p.board_id = $1 AND p.id = $2 AND p.ranking_id = $3
   AND ($4::timestamptz IS NULL OR $4 <= statement_timestamp()) AND ($5::timestamptz IS NULL OR statement_timestamp() < $5)

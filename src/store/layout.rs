@@ -10,9 +10,12 @@ pub(crate) struct StripeMove {
     rank_key: i64,
     tie_key: i64,
     user_key: i64,
+    pub(crate) from_bucket: i16,
     to_bucket: i16,
     /// Rows that it has.
     pub(crate) players: i64,
+    /// Whether it should be cut first.
+    pub(crate) is_large: bool,
 }
 
 /// A ranking that is its period's current one.
@@ -61,12 +64,17 @@ impl Store {
         Ok(buckets)
     }
 
-    /// Splits and merges stripes of a bucket, as many as one short step can; tells how many, 0 when nothing is left.
-    pub(crate) async fn tidy_stripes(&self, ranking_id: i64, bucket: i16) -> Result<u64> {
-        let changes =
-            sqlx::query_scalar!(r#"SELECT centile_store.tidy_stripes($1, $2) AS "changes!""#, ranking_id, bucket)
-                .fetch_one(&self.writers)
-                .await?;
+    /// Splits stripes of a bucket past `largest` times the target and merges small ones, as many as one short step can; tells how many,
+    /// 0 when nothing is left.
+    pub(crate) async fn tidy_stripes(&self, ranking_id: i64, bucket: i16, largest: f64) -> Result<u64> {
+        let changes = sqlx::query_scalar!(
+            r#"SELECT centile_store.tidy_stripes($1, $2, $3) AS "changes!""#,
+            ranking_id,
+            bucket,
+            largest
+        )
+        .fetch_one(&self.writers)
+        .await?;
         Ok(u64::from(changes.unsigned_abs()))
     }
 
@@ -74,7 +82,8 @@ impl Store {
     pub(crate) async fn stripe_moves(&self, ranking_id: i64) -> Result<Vec<StripeMove>> {
         let moves = sqlx::query_as!(
             StripeMove,
-            r#"SELECT rank_key AS "rank_key!", tie_key AS "tie_key!", user_key AS "user_key!", to_bucket AS "to_bucket!", players AS "players!"
+            r#"SELECT rank_key AS "rank_key!", tie_key AS "tie_key!", user_key AS "user_key!",
+                      from_bucket AS "from_bucket!", to_bucket AS "to_bucket!", players AS "players!", is_large AS "is_large!"
                FROM centile_store.stripe_moves($1)"#,
             ranking_id
         )

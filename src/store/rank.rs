@@ -113,8 +113,10 @@ pub(crate) struct BucketStanding {
     pub(crate) reached_at: Option<DateTime<Utc>>,
     /// The player's bucket.
     pub(crate) bucket: Option<i16>,
-    /// Players in higher stripes of the bucket.
-    pub(crate) higher_stripes: Option<i64>,
+    /// Players in higher stripes of the bucket, or in the player's and lower ones.
+    pub(crate) other_stripes: Option<i64>,
+    /// Whether these are the lower ones.
+    pub(crate) are_below: Option<bool>,
     /// Players of the stripe with a better score, above the player, and with the same score or a better one.
     pub(crate) in_stripe: Option<Vec<i64>>,
     /// Where ranks are shared and players with the same score stand in other stripes: players of the ranking with a better score, and

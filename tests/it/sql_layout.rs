@@ -84,6 +84,24 @@ async fn stripes_that_are_large_beside_their_buckets_come_to_rest() {
 }
 
 #[tokio::test]
+async fn a_rank_among_equals_reads_no_more_than_another() {
+    let db = TestDb::new().await;
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        let mut read = Vec::new();
+        for scores in [Scores::Uniform, Scores::Equal] {
+            let mut arena = Arena::random(&db, seed).await;
+            // In the buckets that they come to: equals in a single one.
+            arena.aim(40, 1_000_000).await;
+            arena.play(scores, 8_000).await;
+            arena.tidy().await;
+            read.push(arena.pages_read().await);
+        }
+        assert!(read[1] <= 2 * read[0], "ranks of a hundred equals touch {} pages, of others {}", read[1], read[0]);
+    }
+}
+
+#[tokio::test]
 async fn a_step_planned_on_another_layout_does_nothing() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 1).await;

@@ -288,6 +288,30 @@ impl Arena {
         sqlx::query_scalar(statement).bind(self.ranking_id).fetch_one(&mut self.connection).await.unwrap()
     }
 
+    /// Pages that ranks of a hundred random players touch, all in all.
+    pub async fn pages_read(&mut self) -> i64 {
+        sqlx::query("VACUUM ANALYZE").execute(&mut self.connection).await.unwrap();
+        let statement = format!(
+            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
+             SELECT a.* FROM (SELECT * FROM centile_store.leaderboard WHERE ranking_id = {0} ORDER BY hashint8(user_id) LIMIT 100) l
+             CROSS JOIN LATERAL centile_store.above_in_bucket({0}, l.rank_key, l.tie_key, -l.user_id, {1}) a",
+            self.ranking_id, self.lanes
+        );
+        let mut pages = 0;
+        // The first time plans are made, too.
+        for _ in 0..2 {
+            let plan: serde_json::Value = sqlx::query_scalar(sqlx::AssertSqlSafe(statement.clone()))
+                .fetch_one(&mut self.connection)
+                .await
+                .unwrap();
+            pages = ["Shared Hit Blocks", "Shared Read Blocks"]
+                .map(|name| plan[0]["Plan"][name].as_i64().unwrap())
+                .iter()
+                .sum();
+        }
+        pages
+    }
+
     /// Everything that is stored of the ranking, as text.
     pub async fn dump(&mut self) -> Vec<String> {
         self.dump_of(self.ranking_id).await
@@ -311,7 +335,8 @@ impl Arena {
     }
 }
 
-/// Compares the ranks of some random players, or of all, with plain ones.
+/// Compares the ranks of some random players, or of all, with plain ones: counted as reports are, and as the service adds them up
+/// from bucket counts and a look into the bucket; and who stands at each position with who should.
 async fn check_ranks(
     connection: &mut PgConnection,
     ranking_id: i64,
@@ -323,15 +348,32 @@ async fn check_ranks(
     let users: Vec<i64> = places.keys().copied().collect();
     let mut users: Vec<i64> = users.sample(rng, some.min(users.len())).copied().collect();
     users.sort_unstable();
-    let found: Vec<(i64, i64, i64)> = sqlx::query_as(
-        "SELECT u, r.rank, r.position FROM unnest($2::bigint[]) AS u CROSS JOIN LATERAL centile_store.player_row($1, u) r ORDER BY u",
+    let found: Vec<(i64, i64, i64, i64, i64, Option<i64>)> = sqlx::query_as(
+        "SELECT u, r.rank, r.position, -k.user_key, (1 + h.higher + a.in_stripe[2])::bigint,
+                CASE WHEN $3 AND a.has_all_equals THEN 1 + h.higher + a.in_stripe[1] END::bigint
+         FROM unnest($2::bigint[]) AS u
+         CROSS JOIN LATERAL centile_store.player_row($1, u) r
+         CROSS JOIN LATERAL centile_store.key_at($1, r.position) k
+         JOIN centile_store.leaderboard l ON l.ranking_id = $1 AND l.user_id = u
+         CROSS JOIN LATERAL centile_store.above_in_bucket($1, l.rank_key, l.tie_key, -u,
+             (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = $1)) a
+         CROSS JOIN LATERAL (
+             SELECT coalesce(sum(c), 0) + CASE WHEN a.are_below THEN -a.other_stripes ELSE a.other_stripes END AS higher
+             FROM unnest((centile_store.bucket_totals($1))[a.bucket + CASE WHEN a.are_below THEN 1 ELSE 2 END:]) AS c) h
+         ORDER BY u",
     )
     .bind(ranking_id)
     .bind(&users)
+    .bind(shared)
     .fetch_all(connection)
     .await
     .unwrap();
-    let expected: Vec<(i64, i64, i64)> = users.iter().map(|user| (*user, places[user].0, places[user].1)).collect();
+    let expected: Vec<_> = (users.iter().zip(&found))
+        .map(|(user, found)| {
+            let (rank, position) = places[user];
+            (*user, rank, position, *user, position, found.5.map(|_| rank))
+        })
+        .collect();
     same(&found, &expected, if shared { "shared ranks" } else { "ranks" });
 }
 
