@@ -7919,7 +7919,7 @@ BEGIN
     END LOOP;
 
     RETURN QUERY
-    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, m.players > 1.25 * v_target
+    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, 2 * m.players > v_target
     FROM (SELECT s.rank_key, s.tie_key, s.user_key, s.bucket, u.players,
                  (v_low - 1 + least(v_width - 1, div(v_width * (sum(u.players) OVER below - u.players / 2.0), greatest(v_least, 1))))::smallint AS goal
           FROM generate_series(v_low - 1, v_low + v_width - 2) AS n
@@ -8087,7 +8087,7 @@ BEGIN
         v_cuts := 0;
         IF v_stripe.players > p_largest * v_target THEN
             -- From the upper end down, as far as may be read; the rest keeps the lower bound.
-            v_size := ceil(v_stripe.players / ceil(v_stripe.players::numeric / v_target));
+            v_size := ceil(v_stripe.players / ceil(v_stripe.players / (v_target * least(p_largest, 1))));
             v_cuts := least((v_stripe.players - 1) / v_size, v_left / v_size);
         END IF;
         v_new := v_new || (v_stripe.players - v_cuts * coalesce(v_size, 0));

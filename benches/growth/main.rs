@@ -41,6 +41,10 @@ struct Arguments {
     #[arg(long, default_value_t = 10_000_000)]
     many: u64,
 
+    /// Events of a third one, with as many players as the smaller: only loaded
+    #[arg(long, default_value_t = 10_000_000)]
+    events: u64,
+
     /// What cargo gives to every benchmark
     #[arg(long, hide = true)]
     bench: bool,
@@ -56,21 +60,22 @@ struct Board {
 
 #[tokio::main]
 async fn main() -> Outcome<()> {
-    let Arguments { few, many, .. } = Arguments::parse();
-    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, few, many).await).await
+    let arguments = Arguments::parse();
+    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, &arguments).await).await
 }
 
-async fn measure(bench: &Bench, dir: &Path, few: u64, many: u64) -> Outcome<()> {
+async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()> {
     println!("{}; seed {SEED}\n", bench.machine()?);
-    let mut boards = [("few", few), ("many", many)].map(|(name, players)| Board {
+    let mut boards = [("few", arguments.few), ("many", arguments.many)].map(|(name, players)| Board {
         name,
         players,
         statements: Vec::new(),
         answers: Vec::new(),
     });
     for board in &boards {
-        load(bench, dir, board)?;
+        load(bench, dir, board.name, board.players, board.players)?;
     }
+    load(bench, dir, "busy", arguments.few, arguments.events)?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
 
@@ -113,23 +118,23 @@ async fn measure(bench: &Bench, dir: &Path, few: u64, many: u64) -> Outcome<()> 
     Ok(())
 }
 
-/// One event for each player, loaded as a whole.
-fn load(bench: &Bench, dir: &Path, board: &Board) -> Outcome<()> {
+/// Loads a board as a whole: one event for each player, or several for random ones.
+fn load(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Outcome<()> {
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(SEED);
     let mut out = BufWriter::new(File::create(&file)?);
     writeln!(out, "user_id,points")?;
-    for n in 1..=board.players {
-        writeln!(out, "player-{n},{}", random.random_range(0..=1_000_000_000))?;
+    for n in 1..=events {
+        let player = if events == players { n } else { random.random_range(1..=players) };
+        writeln!(out, "player-{player},{}", random.random_range(0..=1_000_000_000))?;
     }
     out.flush()?;
-    bench.centile(&["board", "create", board.name, "--periods", "all_time,week,month"])?;
+    bench.centile(&["board", "create", board, "--periods", "all_time,week,month"])?;
     let began = Instant::now();
     let said =
-        bench.centile(&["import", "--fast", file.to_str().ok_or("a path that is no text")?, "--board", board.name])?;
+        bench.centile(&["import", "--fast", file.to_str().ok_or("a path that is no text")?, "--board", board])?;
     println!(
-        "{} events of as many players, all_time, week and month: {:.0} s\n{said}",
-        board.players,
+        "{events} events of {players} players, all_time, week and month: {:.0} s\n{said}",
         began.elapsed().as_secs_f64()
     );
     fs::remove_file(file)?;

@@ -1,5 +1,5 @@
 -- The next stripes to be moved so that no bucket holds twice its share, in the order in which they can be moved one by one; no
--- row when nothing is to be done. Large ones, of more than 1.25 targets, should be cut first: a step is to be short. Worked out from the counts of the stripes, which are the histogram; takes no lock.
+-- row when nothing is to be done. Large ones, of more than half a target, should be cut first: a step is to be short. Worked out from the counts of the stripes, which are the histogram; takes no lock.
 --
 -- A bucket of more than 1.8 times its share is relieved together with its neighbours: the fewest of them whose average is low
 -- enough, and the wider the range the lower that has to be, so that small overflows are settled nearby and rows are not moved
@@ -53,7 +53,7 @@ BEGIN
     END LOOP;
 
     RETURN QUERY
-    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, m.players > 1.25 * v_target
+    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, 2 * m.players > v_target
     FROM (SELECT s.rank_key, s.tie_key, s.user_key, s.bucket, u.players,
                  (v_low - 1 + least(v_width - 1, div(v_width * (sum(u.players) OVER below - u.players / 2.0), greatest(v_least, 1))))::smallint AS goal
           FROM generate_series(v_low - 1, v_low + v_width - 2) AS n

@@ -1,5 +1,5 @@
--- Gives the stripes of a bucket the size they should have: those past so many targets are cut into pieces of about the target,
--- neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads some two
+-- Gives the stripes of a bucket the size they should have: those past so many targets are cut into pieces of about the target, or as
+-- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads some two
 -- thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0, the number of changes.
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
 LANGUAGE plpgsql VOLATILE
@@ -52,7 +52,7 @@ BEGIN
         v_cuts := 0;
         IF v_stripe.players > p_largest * v_target THEN
             -- From the upper end down, as far as may be read; the rest keeps the lower bound.
-            v_size := ceil(v_stripe.players / ceil(v_stripe.players::numeric / v_target));
+            v_size := ceil(v_stripe.players / ceil(v_stripe.players / (v_target * least(p_largest, 1))));
             v_cuts := least((v_stripe.players - 1) / v_size, v_left / v_size);
         END IF;
         v_new := v_new || (v_stripe.players - v_cuts * coalesce(v_size, 0));
