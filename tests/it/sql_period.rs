@@ -335,43 +335,68 @@ async fn what_is_no_period_gives_no_row() {
     assert_eq!(count("period_before", "all_time", "2024-01-15Z").await, 0);
 }
 
+/// Kind, label and bounds of each period that was opened.
+type Opened = Vec<(String, String, DateTime<Utc>, DateTime<Utc>)>;
+
+/// Opens the periods that hold these times, with all boards in a zone.
+async fn open(pool: &PgPool, zone: &str, times: &[&str]) {
+    let zoned = "UPDATE centile_store.boards SET time_zone = $1";
+    sqlx::query(zoned).bind(zone).execute(pool).await.unwrap();
+    let times: Vec<DateTime<Utc>> = times.iter().map(|time| time.parse().unwrap()).collect();
+    for time in times {
+        let opened = "SELECT centile.open_periods(1, ARRAY[$1::timestamptz])";
+        sqlx::query(opened).bind(time).execute(pool).await.unwrap();
+        let again: i32 = sqlx::query_scalar(opened).bind(time).fetch_one(pool).await.unwrap();
+        assert_eq!(again, 0, "{time} in {zone}");
+    }
+}
+
+async fn opened(pool: &PgPool) -> Opened {
+    let statement = "SELECT kind, label, starts_at, ends_at FROM centile_store.periods WHERE kind <> 'all_time' ORDER BY kind, starts_at";
+    sqlx::query_as(statement).fetch_all(pool).await.unwrap()
+}
+
+fn bounds(periods: &Opened, kind: &str, label: &str) -> Option<(String, String)> {
+    let found = periods.iter().find(|period| period.0 == kind && period.1 == label);
+    found.map(|period| (period.2.to_rfc3339(), period.3.to_rfc3339()))
+}
+
+/// Between two full hours.
+fn between(from: &str, until: &str) -> Option<(String, String)> {
+    Some((format!("{from}:00:00+00:00"), format!("{until}:00:00+00:00")))
+}
+
+#[tokio::test]
+async fn what_a_later_calendar_puts_between_two_periods_belongs_to_the_second() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main')").await;
+    let pool = db.pool().await;
+    open(&pool, "UTC", &["2024-01-17T12:00:00Z"]).await;
+    // Each would end two hours later by now, and the next is met in its middle.
+    open(&pool, "Etc/GMT+2", &["2024-01-18T12:00:00Z", "2024-01-22T12:00:00Z", "2024-02-01T12:00:00Z"]).await;
+    let periods = opened(&pool).await;
+    assert_eq!(bounds(&periods, "day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"));
+    assert_eq!(bounds(&periods, "week", "2024-01-22"), between("2024-01-22T00", "2024-01-29T02"));
+    assert_eq!(bounds(&periods, "month", "2024-02"), between("2024-02-01T00", "2024-03-01T02"));
+}
+
 /// Countries change their clocks at short notice: what the time zone database says of a boundary may change while a period is open.
 #[tokio::test]
 async fn a_calendar_that_changes_leaves_every_time_one_period() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('main')").await;
     let pool = db.pool().await;
-    let open = async |zone: &str, times: &[&str]| {
-        let zoned = "UPDATE centile_store.boards SET time_zone = $1";
-        sqlx::query(zoned).bind(zone).execute(&pool).await.unwrap();
-        let times: Vec<DateTime<Utc>> = times.iter().map(|time| time.parse().unwrap()).collect();
-        for time in times {
-            let opened = "SELECT centile.open_periods(1, ARRAY[$1::timestamptz])";
-            sqlx::query(opened).bind(time).execute(&pool).await.unwrap();
-            let again: i32 = sqlx::query_scalar(opened).bind(time).fetch_one(&pool).await.unwrap();
-            assert_eq!(again, 0, "{time} in {zone}");
-        }
-    };
-    open("UTC", &["2024-01-17T12:00:00Z"]).await;
+    open(&pool, "UTC", &["2024-01-17T12:00:00Z"]).await;
     // Everything begins two hours later than it was thought to.
-    open("Etc/GMT+2", &["2024-01-18T01:00:00Z", "2024-01-22T01:00:00Z", "2024-02-01T01:00:00Z"]).await;
+    open(&pool, "Etc/GMT+2", &["2024-01-18T01:00:00Z", "2024-01-22T01:00:00Z", "2024-02-01T01:00:00Z"]).await;
     // And then three hours earlier.
-    open("Etc/GMT-3", &["2024-01-16T22:00:00Z", "2024-01-14T22:00:00Z", "2023-12-31T22:00:00Z"]).await;
+    open(&pool, "Etc/GMT-3", &["2024-01-16T22:00:00Z", "2024-01-14T22:00:00Z", "2023-12-31T22:00:00Z"]).await;
 
-    let periods: Vec<(String, String, DateTime<Utc>, DateTime<Utc>)> = sqlx::query_as(
-        "SELECT kind, label, starts_at, ends_at FROM centile_store.periods WHERE kind <> 'all_time' ORDER BY kind, starts_at",
-    )
-    .fetch_all(&pool)
-    .await
-    .unwrap();
+    let periods = opened(&pool).await;
     for (one, next) in periods.iter().zip(&periods[1..]).filter(|(one, next)| one.0 == next.0) {
         assert!(one.3 <= next.2 && one.1 < next.1, "{one:?} before {next:?}");
     }
-    let bounds = |kind: &str, label: &str| {
-        let found = periods.iter().find(|period| period.0 == kind && period.1 == label);
-        found.map(|period| (period.2.to_rfc3339(), period.3.to_rfc3339()))
-    };
-    let between = |from: &str, until: &str| Some((format!("{from}:00:00+00:00"), format!("{until}:00:00+00:00")));
+    let bounds = |kind: &str, label: &str| bounds(&periods, kind, label);
     assert_eq!(bounds("day", "2024-01-17"), between("2024-01-17T00", "2024-01-18T00"), "as it was opened");
     assert_eq!(bounds("day", "2024-01-18"), between("2024-01-18T00", "2024-01-19T02"), "from where the last one ended");
     assert_eq!(bounds("day", "2024-01-16"), between("2024-01-15T21", "2024-01-17T00"), "to where the next one begins");

@@ -50,6 +50,49 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     assert!(first[0].2 >= 500, "{first:?}");
 }
 
+#[tokio::test]
+async fn an_import_that_overtakes_a_comparison_is_no_damage() {
+    let (db, _files) = board_with("all_time,week", &three_weeks()).await;
+    let pool = db.pool().await;
+    let week = "(SELECT min(id) FROM centile_store.periods WHERE kind = 'week')";
+    let run_sql = async |sql: String| sqlx::raw_sql(sqlx::AssertSqlSafe(sql)).execute(&pool).await;
+    run_sql(format!("SELECT centile_store.cut_off_period({week})")).await.unwrap();
+    run_sql(format!("SELECT centile_store.build_archive({week})")).await.unwrap();
+
+    // The comparison has read its cut-off, and waits to read the ledger.
+    let mut importer = pool.begin().await.unwrap();
+    sqlx::raw_sql("LOCK TABLE centile_store.score_transactions IN ACCESS EXCLUSIVE MODE")
+        .execute(&mut *importer)
+        .await
+        .unwrap();
+    let comparison = tokio::spawn({
+        let pool = pool.clone();
+        async move {
+            let statement = format!("SELECT centile_store.compare_archive({week})");
+            sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await
+        }
+    });
+    wait_for("a comparison that waits", async || {
+        count(
+            &pool,
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%compare_archive%'",
+        )
+        .await
+            > 0
+    })
+    .await;
+    sqlx::raw_sql(
+        "SELECT centile_store.begin_import(1, 'more.csv');
+         SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
+    )
+    .execute(&mut *importer)
+    .await
+    .unwrap();
+    importer.commit().await.unwrap();
+    comparison.await.unwrap().expect("no error: the closing was called off meanwhile");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_into_the_past_is_waited_for() {
     let (db, files) = (TestDb::new().await, Files::new());
