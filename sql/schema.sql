@@ -5598,7 +5598,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key. Example: SELECT centile_store.count_in_stripe(50::smallint, 1, 0, 0, 0, 0, -9223372036854775808, -9223372036854775808, 100, 0, 0);';
 
-CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) RETURNS void
+CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE'::text) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -5620,12 +5620,12 @@ BEGIN
         END IF;
         v_count := (v_count + 1) / 2;
     END LOOP;
-    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql STABLE AS %L',
-        p_name, p_arguments, p_returns, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
+    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
+        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) IS 'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';
+COMMENT ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) IS 'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';
 
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -6647,10 +6647,1817 @@ $$;
 
 COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods as waiting for a refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
 
+CREATE FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_00 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_01 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_02 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_03 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_04 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_05 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_06 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_07 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_08 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_09 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_10 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_11 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_12 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_13 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_14 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_15 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_16 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_17 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_18 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_19 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_20 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_21 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_22 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_23 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_24 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_25 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_26 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_27 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_28 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_29 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_30 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_31 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_32 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_33 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_34 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_35 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_36 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_37 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_38 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_39 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_40 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_41 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_42 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_43 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_44 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_45 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_46 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_47 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_48 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_49 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_50 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_51 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_52 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_53 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_54 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_55 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_56 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_57 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_58 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_59 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_60 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_61 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_62 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_63 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_64 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_65 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_66 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_67 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_68 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_69 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_70 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_71 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_72 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_73 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_74 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_75 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_76 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_77 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_78 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_79 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_80 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_81 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_82 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_83 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_84 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_85 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_86 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_87 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_88 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_89 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_90 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_91 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_92 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_93 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_94 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_95 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_96 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_97 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_98 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+ELSE
+RETURN QUERY
+     WITH near AS MATERIALIZED (
+         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
+         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
+     ), moved AS (
+         DELETE FROM centile_store.leaderboard_bucket_99 b USING near n
+         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
+         RETURNING b.rank_key, b.tie_key, b.user_key
+     ), placed AS (
+         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
+         RETURNING 1
+     )
+     SELECT count(*) FROM placed;
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) IS 'Moves the rows of a stripe to another bucket. Example: SELECT centile_store.move_rows(50::smallint, 51::smallint, 1, 1000000, 0, 0, 2000000, 0, 0, 10);';
+
 CREATE FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) RETURNS bigint
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
-    AS $_$
+    AS $$
 DECLARE
     v_stripe  centile_store.stripes;
     v_below   centile_store.stripes;
@@ -6659,6 +8466,7 @@ DECLARE
     v_to      bigint[];
     v_players bigint;
     v_moved   bigint;
+    v_is_up   boolean;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT s.* INTO v_stripe
@@ -6683,36 +8491,23 @@ BEGIN
         RETURN NULL;
     END IF;
 
-    -- One more than it counts, from its end down: by its lower bound alone a scan would not end among equals (see count_in_stripe).
-    EXECUTE format(
-        'WITH near AS MATERIALIZED (
-             SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.%1$I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1),
-         moved AS (
-             DELETE FROM centile_store.%1$I b USING near n
-             WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= ($2, $3, $4)
-             RETURNING b.rank_key, b.tie_key, b.user_key)
-         INSERT INTO centile_store.%2$I (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT $8, $1, m.rank_key, m.tie_key, m.user_key FROM moved m',
-        centile_store.bucket_table(v_stripe.bucket), centile_store.bucket_table(p_to_bucket))
-    USING p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-          coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
-          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket, v_players;
-    GET DIAGNOSTICS v_moved = ROW_COUNT;
+    v_moved := (SELECT m FROM centile_store.move_rows(v_stripe.bucket, p_to_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+        coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
+        coalesce(v_above.user_key, 9223372036854775807), v_players) AS m);
     IF v_moved <> v_players THEN
         RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', v_stripe.bucket, v_players, v_moved
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
 
-    UPDATE centile_store.stripes s SET bucket = p_to_bucket
+    -- Upwards it becomes the lowest stripe of its bucket, downwards the highest. The others of the lower bucket keep their numbers.
+    v_is_up := p_to_bucket > v_stripe.bucket;
+    UPDATE centile_store.stripes s SET stripe = s.stripe + CASE WHEN v_is_up THEN 1 ELSE -1 END
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = greatest(v_stripe.bucket, p_to_bucket)
+      AND (s.rank_key, s.tie_key, s.user_key) <> (p_rank_key, p_tie_key, p_user_key);
+    UPDATE centile_store.stripes s SET bucket = p_to_bucket, stripe = CASE WHEN v_is_up THEN 1 ELSE cardinality(v_to) + 1 END
     WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) = (p_rank_key, p_tie_key, p_user_key);
-    PERFORM centile_store.number_stripes(p_ranking_id, v_stripe.bucket);
-    PERFORM centile_store.number_stripes(p_ranking_id, p_to_bucket);
     PERFORM centile_store.put_stripe_counts(p_ranking_id, v_stripe.bucket, v_from[:v_stripe.stripe - 1] || v_from[v_stripe.stripe + 1:]);
-    -- Upwards it becomes the lowest stripe of its bucket, downwards the highest.
-    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_to_bucket,
-        CASE WHEN p_to_bucket > v_stripe.bucket THEN v_players || v_to ELSE v_to || v_players END);
+    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_to_bucket, CASE WHEN v_is_up THEN v_players || v_to ELSE v_to || v_players END);
     UPDATE centile_store.bucket_counts c
     SET counts = centile_store.add_at(c.counts, ARRAY[v_stripe.bucket + 1, p_to_bucket + 1], ARRAY[-v_players, v_players]),
         revision = c.revision + 1
@@ -6720,7 +8515,7 @@ BEGIN
     UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
     RETURN v_moved;
 END
-$_$;
+$$;
 
 COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
 
@@ -7872,6 +9667,1513 @@ $$;
 
 COMMENT ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) IS 'Numbers the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.sort_load_events(1, ''2024-02-01Z'');';
 
+CREATE FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) RETURNS TABLE(found bigint, rank_keys bigint[], tie_keys bigint[], user_keys bigint[])
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+ELSE
+RETURN QUERY
+     SELECT count(*),
+            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
+            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
+                FILTER (WHERE r.is_cut)
+     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
+                  row_number() OVER () % p_size = 0 AS is_cut
+           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
+                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) IS 'Where to cut pieces off the upper end of a stripe. Example: SELECT * FROM centile_store.stripe_cuts(50::smallint, 1, -1000, 0, 0, 1000, 0, 0, 2, 1);';
+
 CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint, is_large boolean)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -8039,10 +11341,10 @@ COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigi
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
-    AS $_$
+    AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 2000;
+    v_left    integer := 1000;
     v_players bigint[];
     v_stripe  record;
     v_size    integer;
@@ -8094,25 +11396,10 @@ BEGIN
         v_last := v_last + 1;
         CONTINUE WHEN v_cuts = 0;
 
-        -- A piece begins at its lowest key, and where nobody below shares that rank key, or that time, at all of these: see count_in_stripe.
-        EXECUTE format(
-            'SELECT count(*) AS found,
-                    array_agg(r.rank_key) FILTER (WHERE r.is_cut) AS rank_keys,
-                    array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END)
-                        FILTER (WHERE r.is_cut) AS tie_keys,
-                    array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                        FILTER (WHERE r.is_cut) AS user_keys
-             FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                          row_number() OVER () %% $8 = 0 AS is_cut
-                   FROM (SELECT rank_key, tie_key, user_key FROM centile_store.%I
-                         WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-                           AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-                         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1) k) r',
-            centile_store.bucket_table(p_bucket))
-        INTO v_cut
-        USING p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
-              coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
-              coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts * v_size;
+        SELECT * INTO v_cut
+        FROM centile_store.stripe_cuts(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
+            coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
+            coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts);
         -- At least one is left below the lowest cut.
         IF v_cut.found <= v_cuts * v_size THEN
             RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', p_bucket, v_stripe.players, v_cut.found
@@ -8133,7 +11420,7 @@ BEGIN
     END IF;
     RETURN v_changes;
 END
-$_$;
+$$;
 
 COMMENT ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) IS 'Splits and merges stripes of a bucket by their size and returns how many changes that took. Example: SELECT centile_store.tidy_stripes(1, 50::smallint);';
 
@@ -8403,7 +11690,8 @@ CREATE TABLE centile_store.stripes (
     user_key bigint NOT NULL,
     CONSTRAINT stripes_bucket_range CHECK (((bucket >= 0) AND (bucket <= 99))),
     CONSTRAINT stripes_stripe_range CHECK ((stripe >= 1))
-);
+)
+WITH (fillfactor='50');
 
 COMMENT ON TABLE centile_store.stripes IS 'The layout: stripe n (from 1, upwards) of a bucket begins at this rank key and ends where the next begins.';
 
@@ -9196,7 +12484,7 @@ CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transaction
 
 CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at, id);
 
-CREATE INDEX stripes_bucket_idx ON centile_store.stripes USING btree (ranking_id, bucket, stripe);
+CREATE INDEX stripes_bucket_idx ON centile_store.stripes USING btree (ranking_id, bucket);
 
 CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
@@ -9480,8 +12768,8 @@ GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_buc
 REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) TO centile_service;
@@ -9595,6 +12883,9 @@ GRANT ALL ON FUNCTION centile_store.make_load_tables() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) TO centile_service;
 
@@ -9705,6 +12996,9 @@ GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO ce
 
 REVOKE ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) TO centile_service;

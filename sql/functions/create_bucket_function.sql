@@ -1,7 +1,8 @@
 -- Makes a function that runs one statement on the bucket table that its first argument, p_bucket, names. It has a branch per
 -- table, found by halving, so that each has a plan of its own, made once per connection: a name put into a statement at run
 -- time would be planned at every call, and the parent table would lock all hundred.
-CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text) RETURNS void
+CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')
+RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -23,10 +24,10 @@ BEGIN
         END IF;
         v_count := (v_count + 1) / 2;
     END LOOP;
-    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql STABLE AS %L',
-        p_name, p_arguments, p_returns, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
+    EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
+        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.create_bucket_function(text, text, text, text) IS
+COMMENT ON FUNCTION centile_store.create_bucket_function(text, text, text, text, text) IS
 'Makes a function with a branch per bucket table. Example: SELECT centile_store.create_bucket_function(''bucket_size'', ''p_ranking_id bigint'', ''bigint'', ''RETURN (SELECT count(*) FROM %s WHERE ranking_id = p_ranking_id);'');';

@@ -14,6 +14,7 @@ DECLARE
     v_to      bigint[];
     v_players bigint;
     v_moved   bigint;
+    v_is_up   boolean;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT s.* INTO v_stripe
@@ -38,36 +39,23 @@ BEGIN
         RETURN NULL;
     END IF;
 
-    -- One more than it counts, from its end down: by its lower bound alone a scan would not end among equals (see count_in_stripe).
-    EXECUTE format(
-        'WITH near AS MATERIALIZED (
-             SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.%1$I
-             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-             ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1),
-         moved AS (
-             DELETE FROM centile_store.%1$I b USING near n
-             WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= ($2, $3, $4)
-             RETURNING b.rank_key, b.tie_key, b.user_key)
-         INSERT INTO centile_store.%2$I (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT $8, $1, m.rank_key, m.tie_key, m.user_key FROM moved m',
-        centile_store.bucket_table(v_stripe.bucket), centile_store.bucket_table(p_to_bucket))
-    USING p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-          coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
-          coalesce(v_above.user_key, 9223372036854775807), p_to_bucket, v_players;
-    GET DIAGNOSTICS v_moved = ROW_COUNT;
+    v_moved := (SELECT m FROM centile_store.move_rows(v_stripe.bucket, p_to_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+        coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
+        coalesce(v_above.user_key, 9223372036854775807), v_players) AS m);
     IF v_moved <> v_players THEN
         RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', v_stripe.bucket, v_players, v_moved
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
 
-    UPDATE centile_store.stripes s SET bucket = p_to_bucket
+    -- Upwards it becomes the lowest stripe of its bucket, downwards the highest. The others of the lower bucket keep their numbers.
+    v_is_up := p_to_bucket > v_stripe.bucket;
+    UPDATE centile_store.stripes s SET stripe = s.stripe + CASE WHEN v_is_up THEN 1 ELSE -1 END
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = greatest(v_stripe.bucket, p_to_bucket)
+      AND (s.rank_key, s.tie_key, s.user_key) <> (p_rank_key, p_tie_key, p_user_key);
+    UPDATE centile_store.stripes s SET bucket = p_to_bucket, stripe = CASE WHEN v_is_up THEN 1 ELSE cardinality(v_to) + 1 END
     WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) = (p_rank_key, p_tie_key, p_user_key);
-    PERFORM centile_store.number_stripes(p_ranking_id, v_stripe.bucket);
-    PERFORM centile_store.number_stripes(p_ranking_id, p_to_bucket);
     PERFORM centile_store.put_stripe_counts(p_ranking_id, v_stripe.bucket, v_from[:v_stripe.stripe - 1] || v_from[v_stripe.stripe + 1:]);
-    -- Upwards it becomes the lowest stripe of its bucket, downwards the highest.
-    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_to_bucket,
-        CASE WHEN p_to_bucket > v_stripe.bucket THEN v_players || v_to ELSE v_to || v_players END);
+    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_to_bucket, CASE WHEN v_is_up THEN v_players || v_to ELSE v_to || v_players END);
     UPDATE centile_store.bucket_counts c
     SET counts = centile_store.add_at(c.counts, ARRAY[v_stripe.bucket + 1, p_to_bucket + 1], ARRAY[-v_players, v_players]),
         revision = c.revision + 1

@@ -1,5 +1,5 @@
 -- Gives the stripes of a bucket the size they should have: those past so many targets are cut into pieces of about the target, or as
--- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads some two
+-- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads some
 -- thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0, the number of changes.
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
 LANGUAGE plpgsql VOLATILE
@@ -7,7 +7,7 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 2000;
+    v_left    integer := 1000;
     v_players bigint[];
     v_stripe  record;
     v_size    integer;
@@ -59,25 +59,10 @@ BEGIN
         v_last := v_last + 1;
         CONTINUE WHEN v_cuts = 0;
 
-        -- A piece begins at its lowest key, and where nobody below shares that rank key, or that time, at all of these: see count_in_stripe.
-        EXECUTE format(
-            'SELECT count(*) AS found,
-                    array_agg(r.rank_key) FILTER (WHERE r.is_cut) AS rank_keys,
-                    array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END)
-                        FILTER (WHERE r.is_cut) AS tie_keys,
-                    array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                        FILTER (WHERE r.is_cut) AS user_keys
-             FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                          row_number() OVER () %% $8 = 0 AS is_cut
-                   FROM (SELECT rank_key, tie_key, user_key FROM centile_store.%I
-                         WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) >= ($2, $3, $4)
-                           AND (rank_key, tie_key, user_key) < ($5, $6, $7)
-                         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT $9 + 1) k) r',
-            centile_store.bucket_table(p_bucket))
-        INTO v_cut
-        USING p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
-              coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
-              coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts * v_size;
+        SELECT * INTO v_cut
+        FROM centile_store.stripe_cuts(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
+            coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
+            coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts);
         -- At least one is left below the lowest cut.
         IF v_cut.found <= v_cuts * v_size THEN
             RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', p_bucket, v_stripe.players, v_cut.found

@@ -195,7 +195,7 @@ impl Arena {
         let rng = &mut self.rng;
         layout::keep(&mut self.connection, ranking_id, async |connection, step, done| {
             check_ranking(connection, ranking_id, &format!("after {step:?}")).await;
-            let some = if rng.random_ratio(1, 30) { usize::MAX } else { 10 };
+            let some = if rng.random_ratio(1, 100) { usize::MAX } else { 5 };
             check_ranks(connection, ranking_id, shared, &places, some, rng).await;
             assert!(
                 matches!(step, Step::Tidy(_)) || done.is_some(),
