@@ -1,6 +1,7 @@
 -- Gives the stripes of a bucket the size they should have: those past so many targets are cut into pieces of about the target, or as
--- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no row moves. Reads some
--- thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0, the number of changes.
+-- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no
+-- row moves. Reads some thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0,
+-- the number of changes.
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 SET enable_seqscan = off
@@ -9,13 +10,20 @@ DECLARE
     v_target  integer;
     v_left    integer := 1000;
     v_players bigint[];
-    v_stripe  record;
-    v_size    integer;
-    v_cuts    integer;
-    v_cut     record;
+    v_size    bigint;
+    v_pieces  bigint;
+    -- Players of the stripes as they will be; of each stripe as it is the number that it will have, 0 for those that go.
     v_new     bigint[] := '{}';
     v_last    integer := 0;
+    v_number  integer[] := '{}';
+    -- What is to be cut, by its number to be, the size of the pieces and how many they are.
+    v_cut     integer[] := '{}';
+    v_sizes   bigint[] := '{}';
+    v_many    bigint[] := '{}';
+    v_is_cut  boolean := false;
     v_changes integer := 0;
+    v_stripe  record;
+    v_found   record;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT b.stripe_target INTO v_target
@@ -29,58 +37,69 @@ BEGIN
     END IF;
     v_left := greatest(v_left, v_target);
     v_players := centile_store.stripe_totals(p_ranking_id, p_bucket);
-    FOR v_stripe IN
-        SELECT s.rank_key, s.tie_key, s.user_key, v_players[s.stripe] AS players,
-               lead(ARRAY[s.rank_key, s.tie_key, s.user_key], 1, ARRAY[n.rank_key, n.tie_key, n.user_key])
-                   OVER (ORDER BY s.stripe) AS next
-        FROM centile_store.stripes s
-        -- Where the bucket ends.
-        LEFT JOIN LATERAL (
-            SELECT n.rank_key, n.tie_key, n.user_key FROM centile_store.stripes n
-            WHERE n.ranking_id = p_ranking_id AND n.bucket > p_bucket ORDER BY n.bucket, n.stripe LIMIT 1) n ON true
-        WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket
-        ORDER BY s.stripe
-    LOOP
-        IF v_last > 0 AND 2 * (v_new[v_last] + v_stripe.players) < v_target THEN
-            DELETE FROM centile_store.stripes s
-            WHERE s.ranking_id = p_ranking_id
-              AND (s.rank_key, s.tie_key, s.user_key) = (v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key);
-            v_new[v_last] := v_new[v_last] + v_stripe.players;
+    FOR v_place IN 1..coalesce(cardinality(v_players), 0) LOOP
+        -- Never into one that is cut in this step: it is cut from its own upper end.
+        IF v_last > 0 AND NOT v_is_cut AND 2 * (v_new[v_last] + v_players[v_place]) < v_target THEN
+            v_new[v_last] := v_new[v_last] + v_players[v_place];
+            v_number[v_place] := 0;
             v_changes := v_changes + 1;
             CONTINUE;
         END IF;
-        v_cuts := 0;
-        IF v_stripe.players > p_largest * v_target THEN
-            -- From the upper end down, as far as may be read; the rest keeps the lower bound.
-            v_size := ceil(v_stripe.players / ceil(v_stripe.players / (v_target * least(p_largest, 1))));
-            v_cuts := least((v_stripe.players - 1) / v_size, v_left / v_size);
-        END IF;
-        v_new := v_new || (v_stripe.players - v_cuts * coalesce(v_size, 0));
         v_last := v_last + 1;
-        CONTINUE WHEN v_cuts = 0;
+        v_number[v_place] := v_last;
+        v_new[v_last] := v_players[v_place];
+        v_is_cut := false;
+        CONTINUE WHEN v_players[v_place] <= p_largest * v_target;
+        -- From the upper end down, as far as may be read; the rest keeps the lower bound.
+        v_size := ceil(v_players[v_place] / ceil(v_players[v_place] / (v_target * least(p_largest, 1))));
+        v_pieces := least((v_players[v_place] - 1) / v_size, v_left / v_size);
+        CONTINUE WHEN v_pieces = 0;
+        v_is_cut := true;
+        v_new[v_last] := v_players[v_place] - v_pieces * v_size;
+        FOR v_piece IN 1..v_pieces LOOP
+            v_new[v_last + v_piece] := v_size;
+        END LOOP;
+        v_cut := v_cut || v_last;
+        v_sizes := v_sizes || v_size;
+        v_many := v_many || v_pieces;
+        v_last := v_last + v_pieces;
+        v_left := v_left - v_pieces * v_size;
+        v_changes := v_changes + v_pieces;
+    END LOOP;
+    IF v_changes = 0 THEN
+        RETURN 0;
+    END IF;
 
-        SELECT * INTO v_cut
+    DELETE FROM centile_store.stripes s
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND v_number[s.stripe] = 0;
+    UPDATE centile_store.stripes s SET stripe = v_number[s.stripe]
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND v_number[s.stripe] <> s.stripe;
+    FOR v_stripe IN
+        SELECT s.rank_key, s.tie_key, s.user_key, s.stripe, c.size, c.pieces, n.rank_key AS next_rank_key, n.tie_key AS next_tie_key,
+               n.user_key AS next_user_key
+        FROM unnest(v_cut, v_sizes, v_many) AS c (stripe, size, pieces)
+        JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.stripe = c.stripe
+        LEFT JOIN LATERAL (
+            SELECT n.rank_key, n.tie_key, n.user_key FROM centile_store.stripes n
+            WHERE n.ranking_id = p_ranking_id AND (n.rank_key, n.tie_key, n.user_key) > (s.rank_key, s.tie_key, s.user_key)
+            ORDER BY n.rank_key, n.tie_key, n.user_key LIMIT 1) n ON true
+    LOOP
+        SELECT * INTO v_found
         FROM centile_store.stripe_cuts(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
-            coalesce(v_stripe.next[1], 9223372036854775807), coalesce(v_stripe.next[2], 9223372036854775807),
-            coalesce(v_stripe.next[3], 9223372036854775807), v_size, v_cuts);
+            coalesce(v_stripe.next_rank_key, 9223372036854775807), coalesce(v_stripe.next_tie_key, 9223372036854775807),
+            coalesce(v_stripe.next_user_key, 9223372036854775807), v_stripe.size, v_stripe.pieces);
         -- At least one is left below the lowest cut.
-        IF v_cut.found <= v_cuts * v_size THEN
-            RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', p_bucket, v_stripe.players, v_cut.found
+        IF v_found.found <= v_stripe.pieces * v_stripe.size THEN
+            RAISE EXCEPTION 'a stripe of bucket % counts % players and holds no more than %', p_bucket,
+                    v_new[v_stripe.stripe] + v_stripe.pieces * v_stripe.size, v_found.found
                 USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
         END IF;
         INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, p_bucket, 1, b.rank_key, b.tie_key, b.user_key
-        FROM unnest(v_cut.rank_keys, v_cut.tie_keys, v_cut.user_keys) AS b (rank_key, tie_key, user_key);
-        v_new := v_new || array_fill(v_size::bigint, ARRAY[v_cuts]);
-        v_last := v_last + v_cuts;
-        v_left := v_left - v_cuts * v_size;
-        v_changes := v_changes + v_cuts;
+        SELECT p_ranking_id, p_bucket, v_stripe.stripe + v_stripe.pieces - b.place + 1, b.rank_key, b.tie_key, b.user_key
+        FROM unnest(v_found.rank_keys, v_found.tie_keys, v_found.user_keys) WITH ORDINALITY AS b (rank_key, tie_key, user_key, place);
     END LOOP;
-    IF v_changes > 0 THEN
-        PERFORM centile_store.number_stripes(p_ranking_id, p_bucket);
-        PERFORM centile_store.put_stripe_counts(p_ranking_id, p_bucket, v_new);
-        UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
-    END IF;
+    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_bucket, v_new);
+    UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
     RETURN v_changes;
 END
 $$;
