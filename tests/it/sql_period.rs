@@ -356,14 +356,14 @@ async fn opened(pool: &PgPool) -> Opened {
     sqlx::query_as(statement).fetch_all(pool).await.unwrap()
 }
 
-fn bounds(periods: &Opened, kind: &str, label: &str) -> Option<(String, String)> {
-    let found = periods.iter().find(|period| period.0 == kind && period.1 == label);
-    found.map(|period| (period.2.to_rfc3339(), period.3.to_rfc3339()))
+fn bounds(periods: &Opened, kind: &str, label: &str) -> (String, String) {
+    let found = periods.iter().find(|period| period.0 == kind && period.1 == label).expect(label);
+    (found.2.to_rfc3339(), found.3.to_rfc3339())
 }
 
 /// Between two full hours.
-fn between(from: &str, until: &str) -> Option<(String, String)> {
-    Some((format!("{from}:00:00+00:00"), format!("{until}:00:00+00:00")))
+fn between(from: &str, until: &str) -> (String, String) {
+    (format!("{from}:00:00+00:00"), format!("{until}:00:00+00:00"))
 }
 
 #[tokio::test]
