@@ -9671,7 +9671,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9684,7 +9684,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9699,7 +9699,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9712,7 +9712,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9729,7 +9729,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9742,7 +9742,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9757,7 +9757,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9770,7 +9770,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9789,7 +9789,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9802,7 +9802,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9817,7 +9817,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9830,7 +9830,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9847,7 +9847,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9860,7 +9860,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9875,7 +9875,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9888,7 +9888,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9909,7 +9909,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9922,7 +9922,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9937,7 +9937,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9950,7 +9950,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9967,7 +9967,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9980,7 +9980,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -9995,7 +9995,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10008,7 +10008,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10027,7 +10027,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10040,7 +10040,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10055,7 +10055,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10068,7 +10068,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10085,7 +10085,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10098,7 +10098,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10113,7 +10113,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10126,7 +10126,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10149,7 +10149,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10162,7 +10162,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10177,7 +10177,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10190,7 +10190,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10207,7 +10207,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10220,7 +10220,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10235,7 +10235,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10248,7 +10248,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10267,7 +10267,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10280,7 +10280,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10295,7 +10295,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10308,7 +10308,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10325,7 +10325,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10338,7 +10338,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10353,7 +10353,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10366,7 +10366,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10387,7 +10387,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10400,7 +10400,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10415,7 +10415,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10428,7 +10428,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10445,7 +10445,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10458,7 +10458,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10473,7 +10473,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10486,7 +10486,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10505,7 +10505,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10518,7 +10518,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10533,7 +10533,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10546,7 +10546,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10563,7 +10563,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10576,7 +10576,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10591,7 +10591,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10604,7 +10604,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10629,7 +10629,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10642,7 +10642,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10657,7 +10657,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10670,7 +10670,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10687,7 +10687,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10700,7 +10700,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10715,7 +10715,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10728,7 +10728,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10747,7 +10747,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10760,7 +10760,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10775,7 +10775,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10788,7 +10788,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10805,7 +10805,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10818,7 +10818,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10833,7 +10833,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10846,7 +10846,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10867,7 +10867,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10880,7 +10880,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10895,7 +10895,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10908,7 +10908,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10925,7 +10925,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10938,7 +10938,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10953,7 +10953,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10966,7 +10966,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10985,7 +10985,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -10998,7 +10998,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11013,7 +11013,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11026,7 +11026,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11043,7 +11043,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11056,7 +11056,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11071,7 +11071,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11084,7 +11084,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11104,7 +11104,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11117,7 +11117,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11132,7 +11132,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
@@ -11145,7 +11145,7 @@ RETURN QUERY
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AS is_cut
+                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)

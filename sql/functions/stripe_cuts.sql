@@ -12,7 +12,7 @@ SELECT centile_store.create_bucket_function('stripe_cuts',
             array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
                 FILTER (WHERE r.is_cut)
      FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () %% p_size = 0 AS is_cut
+                  row_number() OVER () %% p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
            FROM (SELECT rank_key, tie_key, user_key FROM %s
                  WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
                    AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
