@@ -42,8 +42,9 @@ impl AddAssign for Kept {
 /// all arrive at one end cost stays bounded, and a busy ranking comes to rest all the same.
 const ROWS_PER_SCORE: u64 = 1;
 const ROWS_PER_LOOK: u64 = 5_000;
-/// How many targets a stripe may have, and one that is to be moved.
+/// How many targets of players a stripe may have.
 const LARGEST: f64 = 2.0;
+/// How many one that is to be moved may have; `stripe_moves` names as large what has more.
 const LARGEST_MOVED: f64 = 0.5;
 /// No step has the structure lock for longer, as a rule; the rest of its time it has waited.
 const LONGEST_STEP: Duration = Duration::from_millis(20);
@@ -197,7 +198,7 @@ pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
 async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option<Kept>> {
     let mut kept = Kept { stripes_changed: tidy(store, ranking_id).await?, ..Kept::default() };
     let mut moves = store.stripe_moves(ranking_id).await?;
-    // What they cost is the rows.
+    // A move holds the lock for as long as its rows take: large stripes are cut first, and the moves planned anew.
     let large: BTreeSet<i16> = moves.iter().filter(|stripe| stripe.is_large).map(|stripe| stripe.from_bucket).collect();
     if !large.is_empty() {
         for bucket in large {

@@ -1,5 +1,6 @@
 -- The next stripes to be moved so that no bucket holds twice its share, in the order in which they can be moved one by one; no
--- row when nothing is to be done. Large ones, of more than half a target, should be cut first: a step is to be short. Worked out from the counts of the stripes, which are the histogram; takes no lock.
+-- row when nothing is to be done. Large ones, of more than half a target, should be cut first: a step is to be short. Worked
+-- out from the counts of the stripes, which are the histogram; takes no lock.
 --
 -- A bucket of more than 1.8 times its share is relieved together with its neighbours: the fewest of them whose average is low
 -- enough, and the wider the range the lower that has to be, so that small overflows are settled nearby and rows are not moved
