@@ -4,7 +4,7 @@
 //! Handlers take what they need step by step, in the order in which a request may be refused: key, path, query, body.
 //! So a caller without a key never makes the service read a body.
 
-use std::{future::ready, net::TcpListener, sync::Arc};
+use std::{future::ready, net::TcpListener, sync::Arc, time::Duration};
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, dev::Server, http::Method, web};
 
@@ -41,6 +41,10 @@ use endpoint::Endpoint;
 
 /// How long a shutdown waits for the requests that are under way, in seconds.
 const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
+
+/// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
+/// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
 
 /// What the HTTP layer is told from outside.
 #[derive(Debug, Clone)]
@@ -121,6 +125,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     let server = HttpServer::new(app)
         .workers(workers)
         .disable_signals()
+        .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
         .listen(listener)
         .map_err(|error| Error::Internal(format!("cannot serve on the listening socket: {error}")))?;

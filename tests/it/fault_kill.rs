@@ -3,13 +3,13 @@
 use std::{sync::Arc, time::Duration};
 
 use centile::local::PostgresOptions;
-use reqwest::{Client, StatusCode};
+use reqwest::StatusCode;
 use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Serve, TestDb, audit,
+    Serve, TestDb, audit, client,
     load::{key, parsed},
     own_postgres, redis_url,
     sender::Sender,
@@ -96,7 +96,7 @@ async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
     let serve =
         tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "kill", &[])).await.expect("a service");
     let sender = Arc::new(Sender::new(key(&url, "server")));
-    let (stop, client) = (CancellationToken::new(), Client::new());
+    let (stop, client) = (CancellationToken::new(), client());
     let callers = send(&sender, &serve.url, &stop);
     wait_for_more(&sender, 300).await;
     let top = || client.get(serve.at("/v1/boards/arena/scores?limit=3")).send();

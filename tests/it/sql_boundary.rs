@@ -8,13 +8,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::Client;
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::task::JoinSet;
 
 use crate::support::{
-    Serve, TestDb, audit,
+    Serve, TestDb, audit, client,
     load::{Load, key, stop_after},
     redis_url, spawn_serve, verdict,
 };
@@ -87,7 +86,7 @@ fn write(serve: &Serve, key: &str, stop: &Arc<AtomicBool>) -> JoinSet<Vec<(Insta
     for caller in 0..4 {
         let (address, key, stop) = (serve.at("/v1/boards/arena/scores"), key.to_owned(), Arc::clone(stop));
         callers.spawn(async move {
-            let client = Client::new();
+            let client = client();
             let mut writes = Vec::new();
             while !stop.load(Ordering::Relaxed) {
                 let event = json!({"user_id": format!("{caller}-{}", writes.len() % 100), "points": 1});

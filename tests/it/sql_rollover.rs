@@ -8,14 +8,13 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
-use reqwest::Client;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::task::JoinSet;
 
 use crate::{
     sql_boundary::SHORT_DAYS,
-    support::{TestDb, audit, load::key, redis_url, run, spawn_serve},
+    support::{TestDb, audit, client, load::key, redis_url, run, spawn_serve},
 };
 
 /// How long writers run.
@@ -91,7 +90,7 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     for caller in 0..6_u8 {
         let (address, key) = (instances[usize::from(caller) % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
         callers.spawn(async move {
-            let (client, mut random) = (Client::new(), StdRng::seed_from_u64(seed.wrapping_add(caller.into())));
+            let (client, mut random) = (client(), StdRng::seed_from_u64(seed.wrapping_add(caller.into())));
             let (mut all, end) = (Vec::new(), tokio::time::Instant::now() + RUNNING);
             while tokio::time::Instant::now() < end {
                 // A player of one caller only, so that the answers come in the order of the events.

@@ -20,8 +20,6 @@ use super::{
     record::{Acknowledged, Answer, Change, Question, Record},
 };
 
-/// Longer than any answer may take; one that never comes is a failure.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// Scores and ids that may be met again.
 const REMEMBERED: usize = 2_000;
 
@@ -82,7 +80,7 @@ impl Load {
             cursors: true,
             key,
             players: 3_000,
-            client: reqwest::Client::builder().timeout(PATIENCE).build().expect("a client"),
+            client: super::client(),
             sent: Mutex::default(),
             scores: Mutex::default(),
             banned: Mutex::default(),

@@ -28,6 +28,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
 };
 
 /// A number that no other call in this process gets.
@@ -40,6 +41,13 @@ pub fn next_number() -> u32 {
 pub fn folder(what: &str) -> PathBuf {
     let name = format!(".centile/test-{}-{what}-{}", std::process::id(), next_number());
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// A client that gives a connection up before the service does (after 75 seconds): a request that crosses with the service's
+/// closing is lost.
+pub fn client() -> reqwest::Client {
+    let builder = reqwest::Client::builder().timeout(Duration::from_mins(1)).pool_idle_timeout(Duration::from_secs(30));
+    builder.build().expect("a client")
 }
 
 /// The `centile` binary, with none of the settings of the environment that the tests run in.

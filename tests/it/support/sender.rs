@@ -41,8 +41,7 @@ struct State {
 impl Sender {
     /// Nothing sent yet; `key` may write.
     pub fn new(key: String) -> Self {
-        let client = Client::builder().timeout(PATIENCE).build().expect("a client");
-        Self { client, key, state: Mutex::default() }
+        Self { client: super::client(), key, state: Mutex::default() }
     }
 
     /// Acknowledged events, answers that told of a repetition, and answers 503.

@@ -58,7 +58,7 @@ impl Serve {
         follow(child.stdout.take().unwrap(), Arc::clone(&output), Some(sender));
         follow(child.stderr.take().unwrap(), Arc::clone(&output), None);
         let url = addresses.recv_timeout(PATIENCE);
-        let mut serve = Self { url: String::new(), client: reqwest::Client::new(), child, watchdog, output };
+        let mut serve = Self { url: String::new(), client: super::client(), child, watchdog, output };
         // The value exists by now, so that a failure kills the process and prints what it said.
         serve.url = url.expect("centile serve says where it listens");
         serve
