@@ -2696,7 +2696,8 @@ BEGIN
           CROSS JOIN unnest(centile_store.stripe_totals(g.id, n::smallint)) WITH ORDINALITY AS u (players, place)
           WHERE g.id = p_ranking_id) x
     GROUP BY x.bucket
-    HAVING bool_or(x.players > 2 * x.stripe_target) OR bool_or(2 * (x.players + x.next) < x.stripe_target);
+    HAVING bool_or(x.players > 2 * x.stripe_target) OR bool_or(2 * (x.players + x.next) < x.stripe_target)
+    ORDER BY max(x.players) DESC;
 END
 $$;
 
@@ -11323,13 +11324,34 @@ $$;
 
 COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
 
+CREATE FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision DEFAULT 2, OUT changes integer, OUT buckets integer) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_bucket smallint;
+    v_since  timestamptz;
+BEGIN
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    v_since := clock_timestamp();
+    changes := 0;
+    buckets := 0;
+    FOREACH v_bucket IN ARRAY p_buckets LOOP
+        changes := changes + centile_store.tidy_stripes(p_ranking_id, v_bucket, p_largest);
+        buckets := buckets + 1;
+        EXIT WHEN clock_timestamp() > v_since + interval '8 milliseconds';
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer) IS 'Splits and merges stripes of buckets by their size and returns how many changes that took and in how many buckets. Example: SELECT * FROM centile_store.tidy_buckets(1, ''{50,51}'');';
+
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 1000;
+    v_left    integer := 4000;
     v_players bigint[];
     v_size    bigint;
     v_pieces  bigint;
@@ -13014,6 +13036,9 @@ GRANT ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket
 
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) TO centile_service;

@@ -201,8 +201,9 @@ async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option
     // A move holds the lock for as long as its rows take: large stripes are cut first, and the moves planned anew.
     let large: BTreeSet<i16> = moves.iter().filter(|stripe| stripe.is_large).map(|stripe| stripe.from_bucket).collect();
     if !large.is_empty() {
-        for bucket in large {
-            kept.stripes_changed += tidy_bucket(store, ranking_id, bucket, LARGEST_MOVED).await?;
+        let large: Vec<i16> = large.into_iter().collect();
+        while let cut @ 1.. = tidy_buckets(store, ranking_id, large.clone(), LARGEST_MOVED).await? {
+            kept.stripes_changed += cut;
         }
         moves = store.stripe_moves(ranking_id).await?;
     }
@@ -222,21 +223,26 @@ async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option
 /// Splits and merges the stripes of a ranking by their size; gives how many.
 async fn tidy(store: &Store, ranking_id: i64) -> Result<u64> {
     let mut changes = 0;
-    for bucket in store.buckets_to_tidy(ranking_id).await? {
-        changes += tidy_bucket(store, ranking_id, bucket, LARGEST).await?;
-    }
-    Ok(changes)
-}
-
-/// Splits stripes of a bucket that have more than `largest` times the target, and merges small ones; gives how many.
-async fn tidy_bucket(store: &Store, ranking_id: i64, bucket: i16, largest: f64) -> Result<u64> {
-    let mut changes = 0;
     loop {
-        match paced(store.tidy_stripes(ranking_id, bucket, largest)).await? {
+        // The largest stripes first: they are the slowest to read, and while many arrive a step comes late.
+        let buckets = store.buckets_to_tidy(ranking_id).await?;
+        match tidy_buckets(store, ranking_id, buckets, LARGEST).await? {
             0 => return Ok(changes),
             some => changes += some,
         }
     }
+}
+
+/// Splits stripes past `largest` times the target in each of these buckets, as far as one step can, and merges small ones; gives how
+/// many.
+async fn tidy_buckets(store: &Store, ranking_id: i64, mut buckets: Vec<i16>, largest: f64) -> Result<u64> {
+    let mut changes = 0;
+    while !buckets.is_empty() {
+        let tidied = paced(store.tidy_buckets(ranking_id, &buckets, largest)).await?;
+        changes += tidied.changes;
+        buckets.drain(..tidied.buckets.clamp(1, buckets.len()));
+    }
+    Ok(changes)
 }
 
 /// Does a step, and then leaves the structure lock to others for as long.

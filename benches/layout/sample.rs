@@ -12,18 +12,17 @@ use crate::common::{
 pub const NOTE_HOLDS: &str = "
     CREATE UNLOGGED TABLE public.hold (step text, rows bigint, ms double precision, at timestamptz DEFAULT clock_timestamp());
     CREATE TABLE public.probe (n bigint);
-    ALTER FUNCTION centile_store.tidy_stripes(bigint, smallint, double precision) RENAME TO tidy_stripes_itself;
+    ALTER FUNCTION centile_store.tidy_buckets(bigint, smallint[], double precision) RENAME TO tidy_buckets_itself;
     ALTER FUNCTION centile_store.move_stripe(bigint, bigint, bigint, bigint, smallint) RENAME TO move_stripe_itself;
-    CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) RETURNS integer LANGUAGE plpgsql AS $$
+    CREATE FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer)
+    LANGUAGE plpgsql AS $$
     DECLARE
         v_since timestamptz;
-        v_done  integer;
     BEGIN
         PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
         v_since := clock_timestamp();
-        v_done := centile_store.tidy_stripes_itself(p_ranking_id, p_bucket, p_largest);
+        SELECT * INTO changes, buckets FROM centile_store.tidy_buckets_itself(p_ranking_id, p_buckets, p_largest);
         INSERT INTO public.hold (step, rows, ms) VALUES ('tidy', 0, extract(epoch FROM clock_timestamp() - v_since) * 1000);
-        RETURN v_done;
     END $$;
     CREATE FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint)
     RETURNS bigint LANGUAGE plpgsql AS $$

@@ -34,8 +34,8 @@ struct Variant {
     settings: &'static [(&'static str, &'static str)],
     /// Whether `shared_buffers` is a quarter of the memory, in place of 128 MB.
     has_quarter: bool,
-    /// Said to the database before, and what takes it back.
-    sql: (&'static str, &'static str),
+    /// Said to the database before, and what takes it back, a statement at a time.
+    sql: (&'static [&'static str], &'static [&'static str]),
 }
 
 const VARIANTS: [Variant; 9] = [
@@ -49,31 +49,41 @@ const VARIANTS: [Variant; 9] = [
     Variant { has_quarter: true, ..server("all three", RECOMMENDED) },
     table(
         "leaderboard: fillfactor 100",
-        "ALTER TABLE centile_store.leaderboard SET (fillfactor = 100); VACUUM FULL centile_store.leaderboard",
-        "ALTER TABLE centile_store.leaderboard SET (fillfactor = 80); VACUUM FULL centile_store.leaderboard",
+        &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 100)", "VACUUM FULL centile_store.leaderboard"],
+        &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 80)", "VACUUM FULL centile_store.leaderboard"],
     ),
     table(
         "stripe_counts, bucket_counts: fillfactor 100",
-        "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 100); ALTER TABLE centile_store.bucket_counts SET (fillfactor = 100)",
-        "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 50); ALTER TABLE centile_store.bucket_counts SET (fillfactor = 25)",
+        &[
+            "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 100)",
+            "ALTER TABLE centile_store.bucket_counts SET (fillfactor = 100)",
+        ],
+        &[
+            "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 50)",
+            "ALTER TABLE centile_store.bucket_counts SET (fillfactor = 25)",
+        ],
     ),
     table(
         "board_lanes: fillfactor 100",
-        "ALTER TABLE centile_store.board_lanes SET (fillfactor = 100)",
-        "ALTER TABLE centile_store.board_lanes SET (fillfactor = 20)",
+        &["ALTER TABLE centile_store.board_lanes SET (fillfactor = 100)"],
+        &["ALTER TABLE centile_store.board_lanes SET (fillfactor = 20)"],
     ),
     table(
         "bucket tables: autovacuum at 0.2",
-        "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_insert_scale_factor)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
-        "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
+        &[
+            "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I RESET (autovacuum_vacuum_scale_factor, autovacuum_vacuum_insert_scale_factor)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
+        ],
+        &[
+            "DO $$ BEGIN FOR n IN 0..99 LOOP EXECUTE format('ALTER TABLE centile_store.%I SET (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_insert_scale_factor = 0.02)', centile_store.bucket_table(n::smallint)); END LOOP; END $$",
+        ],
     ),
 ];
 
 const fn server(name: &'static str, settings: &'static [(&'static str, &'static str)]) -> Variant {
-    Variant { name, settings, has_quarter: false, sql: ("", "") }
+    Variant { name, settings, has_quarter: false, sql: (&[], &[]) }
 }
 
-const fn table(name: &'static str, sql: &'static str, back: &'static str) -> Variant {
+const fn table(name: &'static str, sql: &'static [&'static str], back: &'static [&'static str]) -> Variant {
     Variant { name, settings: RECOMMENDED, has_quarter: true, sql: (sql, back) }
 }
 
@@ -139,10 +149,15 @@ async fn measure(dir: &Path, variant: &Variant, players: u32, stretch: Duration)
     options.shared_buffers_mb = if variant.has_quarter { common::memory_mb()? / 4 } else { 128 };
     options.settings = variant.settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Bench::on(dir, options, async |bench| {
-        bench.psql(variant.sql.0)?;
-        bench.psql("VACUUM ANALYZE; SELECT pg_stat_reset(), pg_stat_reset_shared('wal'); CHECKPOINT")?;
+        // VACUUM will not run beside other statements of one call.
+        let reset = ["VACUUM ANALYZE", "SELECT pg_stat_reset(), pg_stat_reset_shared('wal')", "CHECKPOINT"];
+        for statement in variant.sql.0.iter().chain(&reset) {
+            bench.psql(statement)?;
+        }
         let run = load(bench, players, stretch).await;
-        bench.psql(variant.sql.1)?;
+        for statement in variant.sql.1 {
+            bench.psql(statement)?;
+        }
         run
     })
     .await

@@ -1,5 +1,5 @@
--- Buckets of a ranking in which a stripe is past twice the target, or two neighbours together have less than half of it: a look
--- without any lock, before tidy_stripes takes one.
+-- Buckets of a ranking in which a stripe is past twice the target, or two neighbours together have less than half of it, the one with
+-- the largest stripe first: a look without any lock, before tidy_buckets takes one.
 CREATE FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) RETURNS SETOF smallint
 LANGUAGE plpgsql STABLE
 AS $$
@@ -14,7 +14,8 @@ BEGIN
           CROSS JOIN unnest(centile_store.stripe_totals(g.id, n::smallint)) WITH ORDINALITY AS u (players, place)
           WHERE g.id = p_ranking_id) x
     GROUP BY x.bucket
-    HAVING bool_or(x.players > 2 * x.stripe_target) OR bool_or(2 * (x.players + x.next) < x.stripe_target);
+    HAVING bool_or(x.players > 2 * x.stripe_target) OR bool_or(2 * (x.players + x.next) < x.stripe_target)
+    ORDER BY max(x.players) DESC;
 END
 $$;
 

@@ -18,6 +18,15 @@ pub(crate) struct StripeMove {
     pub(crate) is_large: bool,
 }
 
+/// What a step has done to the stripes of buckets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tidied {
+    /// Stripes that were cut off others, or joined to them.
+    pub(crate) changes: u64,
+    /// How many of the buckets it came to.
+    pub(crate) buckets: usize,
+}
+
 /// A ranking that is its period's current one.
 #[derive(Debug)]
 pub(crate) struct CurrentRanking {
@@ -53,7 +62,7 @@ impl Store {
         Ok(rankings)
     }
 
-    /// Buckets of a ranking with stripes to be split or merged.
+    /// Buckets of a ranking with stripes to be split or merged, the one with the largest stripe first.
     pub(crate) async fn buckets_to_tidy(&self, ranking_id: i64) -> Result<Vec<i16>> {
         let buckets = sqlx::query_scalar!(
             r#"SELECT bucket AS "bucket!" FROM centile_store.buckets_to_tidy($1) AS bucket"#,
@@ -64,18 +73,18 @@ impl Store {
         Ok(buckets)
     }
 
-    /// Splits stripes of a bucket past `largest` times the target and merges small ones, as many as one short step can; tells how many,
-    /// 0 when nothing is left.
-    pub(crate) async fn tidy_stripes(&self, ranking_id: i64, bucket: i16, largest: f64) -> Result<u64> {
-        let changes = sqlx::query_scalar!(
-            r#"SELECT centile_store.tidy_stripes($1, $2, $3) AS "changes!""#,
+    /// Splits stripes past `largest` times the target in these buckets and merges small ones, from the first bucket on, as far as one
+    /// short step can.
+    pub(crate) async fn tidy_buckets(&self, ranking_id: i64, buckets: &[i16], largest: f64) -> Result<Tidied> {
+        let tidied = sqlx::query!(
+            r#"SELECT changes AS "changes!", buckets AS "buckets!" FROM centile_store.tidy_buckets($1, $2, $3)"#,
             ranking_id,
-            bucket,
+            buckets,
             largest
         )
         .fetch_one(&self.writers)
         .await?;
-        Ok(u64::from(changes.unsigned_abs()))
+        Ok(Tidied { changes: tidied.changes.unsigned_abs().into(), buckets: tidied.buckets.unsigned_abs() as usize })
     }
 
     /// The next stripes to be moved, in the order in which they can be.

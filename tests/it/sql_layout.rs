@@ -101,6 +101,43 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
     }
 }
 
+/// Many arrive in many places: the largest stripes are seen to first, and several buckets in one step.
+#[tokio::test]
+async fn the_largest_stripes_are_split_first() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 6).await;
+    arena.aim(10, 50).await;
+    arena.play(Scores::Uniform, 600).await;
+    arena.keep_and_check().await;
+    arena.aim(4, 1_000_000).await;
+    loop {
+        let before = arena.largest_stripes().await;
+        let crowded = before.iter().filter(|(_, players)| **players > 8).count();
+        let buckets: Vec<i16> = sqlx::query_scalar("SELECT * FROM centile_store.buckets_to_tidy($1)")
+            .bind(arena.ranking_id)
+            .fetch_all(&mut arena.connection)
+            .await
+            .unwrap();
+        let sizes: Vec<i64> = buckets.iter().map(|bucket| before[bucket]).collect();
+        assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
+        assert_eq!(sizes.iter().take_while(|size| **size > 8).count(), crowded);
+        if buckets.is_empty() {
+            break;
+        }
+        let (changes, done): (i32, i32) = sqlx::query_as("SELECT * FROM centile_store.tidy_buckets($1, $2)")
+            .bind(arena.ranking_id)
+            .bind(&buckets)
+            .fetch_one(&mut arena.connection)
+            .await
+            .unwrap();
+        let (seen, left) = buckets.split_at(usize::try_from(done).unwrap());
+        assert!(changes > 0 && !seen.is_empty(), "{changes} changes in {seen:?}");
+        let after = arena.largest_stripes().await;
+        assert!(seen.iter().all(|bucket| after[bucket] <= 8), "{seen:?}: {after:?}");
+        assert!(left.iter().all(|bucket| after[bucket] == before[bucket]), "{left:?}: {after:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_step_planned_on_another_layout_does_nothing() {
     let db = TestDb::new().await;

@@ -1,6 +1,6 @@
 //! A board of one period with random rules, and players who come and play.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::{Connection as _, PgConnection};
@@ -268,6 +268,16 @@ impl Arena {
     /// The layout as it is, after a look at the rules.
     pub async fn layout(&mut self, what: &str) -> Layout {
         check_ranking(&mut self.connection, self.ranking_id, what).await
+    }
+
+    /// Players of the largest stripe of each bucket.
+    pub async fn largest_stripes(&mut self) -> BTreeMap<i16, i64> {
+        let mut largest = BTreeMap::new();
+        for (bucket, players) in self.layout("the largest stripes").await.stripes() {
+            let most: &mut i64 = largest.entry(bucket).or_default();
+            *most = players.max(*most);
+        }
+        largest
     }
 
     pub async fn bucket_of(&mut self, bound: [i64; 3]) -> i16 {
