@@ -607,9 +607,11 @@ CREATE FUNCTION centile.players_around(p_board text, p_user text, p_period text 
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL (
-        SELECT * FROM centile_store.rows_around(s.ranking_id, u.id, p_around)
+        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
+        FROM centile_store.rows_around(s.ranking_id, u.id, p_around) a
         UNION ALL
-        SELECT * FROM centile_store.archive_around(s.archived_period_id, u.id, p_around)) r
+        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
+        FROM centile_store.archive_around(s.archived_period_id, u.id, p_around) a) r
     ORDER BY r.position
 $$;
 
@@ -6249,7 +6251,7 @@ CREATE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS bool
 
 COMMENT ON FUNCTION centile_store.import_is_running(p_import_id bigint) IS 'Whether the process of an import is alive. Example: SELECT centile_store.import_is_running(1);';
 
-CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RETURNS TABLE(bucket smallint, rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -6284,7 +6286,7 @@ BEGIN
     SELECT * INTO v_next FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
     RETURN QUERY
-    SELECT k.rank_key, k.tie_key, k.user_key
+    SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
     FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
         coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
         coalesce(greatest(v_next.user_key, -9223372036854775807) - 1, 9223372036854775807), v_left::integer) k
@@ -6294,56 +6296,53 @@ $$;
 
 COMMENT ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) IS 'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 3);';
 
-CREATE FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) RETURNS record
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_variable
-DECLARE
-    v_wanted integer := steps;
-    v_bucket smallint := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, rank_key, tie_key, user_key) s);
-    v_key    record;
-BEGIN
-    steps := 0;
-    WHILE v_bucket IS NOT NULL AND steps < v_wanted LOOP
-        FOR v_key IN
-            SELECT * FROM centile_store.bucket_keys_up(v_bucket, p_ranking_id, rank_key, tie_key, user_key, v_wanted - steps)
-        LOOP
-            rank_key := v_key.rank_key;
-            tie_key := v_key.tie_key;
-            user_key := v_key.user_key;
-            steps := steps + 1;
-        END LOOP;
-        v_bucket := CASE WHEN steps < v_wanted THEN (
-            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-            WHERE t.players > 0 AND t.place - 1 > v_bucket
-            ORDER BY t.place LIMIT 1) END;
-    END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) IS 'The key some places above a key. Example: SELECT * FROM centile_store.key_climb(1, 100, 0, 0, 4);';
-
-CREATE FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+CREATE FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_bucket smallint := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s);
-    v_found  integer;
+    v_found integer;
 BEGIN
-    WHILE v_bucket IS NOT NULL AND p_limit > 0 LOOP
-        RETURN QUERY SELECT * FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
+    IF p_bucket IS NULL THEN
+        p_bucket := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s);
+    END IF;
+    WHILE p_bucket IS NOT NULL AND p_limit > 0 LOOP
+        RETURN QUERY SELECT * FROM centile_store.bucket_keys_down(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
-        v_bucket := CASE WHEN p_limit > 0 THEN (
+        p_bucket := CASE WHEN p_limit > 0 THEN (
             SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-            WHERE t.players > 0 AND t.place <= v_bucket
+            WHERE t.players > 0 AND t.place <= p_bucket
             ORDER BY t.place DESC LIMIT 1) END;
     END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking at and below a key, best first. Example: SELECT * FROM centile_store.keys_down(1, 100, 0, 0, 5);';
+COMMENT ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking at and below a key, best first. Example: SELECT * FROM centile_store.keys_down(1, NULL, 100, 0, 0, 5);';
+
+CREATE FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_found integer;
+BEGIN
+    IF p_bucket IS NULL THEN
+        p_bucket := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s);
+    END IF;
+    WHILE p_bucket IS NOT NULL AND p_limit > 0 LOOP
+        RETURN QUERY SELECT * FROM centile_store.bucket_keys_up(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
+        GET DIAGNOSTICS v_found = ROW_COUNT;
+        p_limit := p_limit - v_found;
+        p_bucket := CASE WHEN p_limit > 0 THEN (
+            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
+            WHERE t.players > 0 AND t.place - 1 > p_bucket
+            ORDER BY t.place LIMIT 1) END;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking above a key, worst first. Example: SELECT * FROM centile_store.keys_up(1, NULL, 100, 0, 0, 5);';
 
 CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
@@ -8520,6 +8519,40 @@ $$;
 
 COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
 
+CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH key AS MATERIALIZED (
+        -- One more above than is asked for shows whether the first player's equals go on there.
+        SELECT k.rank_key, k.tie_key, k.user_key, -k.ordinal::integer AS step
+        FROM centile_store.keys_up(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1)
+            WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
+        UNION ALL
+        SELECT k.rank_key, k.tie_key, k.user_key, k.ordinal::integer - 1
+        FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1)
+            WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
+    ), place AS MATERIALIZED (
+        SELECT k.rank_key, k.tie_key, k.user_key, k.step,
+               CASE WHEN p_shared THEN min(k.step) OVER (PARTITION BY k.rank_key) ELSE k.step END AS first_equal
+        FROM key k
+    )
+    SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal END,
+           -- The one above the stretch may not be the first either.
+           CASE WHEN k.first_equal < -p_around
+               THEN centile_store.count_above(p_ranking_id, k.rank_key, 9223372036854775807, 9223372036854775807) END,
+           u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
+    FROM place k
+    JOIN centile_store.users u ON u.id = -k.user_key
+    WHERE k.step >= -p_around
+    ORDER BY k.step;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, NULL, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
+
 CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
     AS $$
@@ -8576,7 +8609,7 @@ CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_li
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.key_at(g.id, p_from) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, b.ties = 'shared', b.score_order, k.rank_key, k.tie_key, k.user_key, p_from, p_limit) r
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.rank_key, k.tie_key, k.user_key, p_from, p_limit) r
     WHERE g.id = p_ranking_id
 $$;
 
@@ -9562,29 +9595,29 @@ CREATE FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint,
     JOIN centile_store.boards b ON b.id = g.board_id
     -- Keys are whole, so the next lower one is the same with one less user key.
     CROSS JOIN LATERAL (SELECT p_user_key - 1 AS user_key) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, b.ties = 'shared', b.score_order, p_rank_key, p_tie_key, k.user_key,
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, NULL, b.ties = 'shared', b.score_order, p_rank_key, p_tie_key, k.user_key,
         1 + centile_store.count_above(g.id, p_rank_key, p_tie_key, k.user_key), p_limit) r
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Rows of a ranking below a key. Example: SELECT position, rank, user_id, score FROM centile_store.rows_after(1, 100, 0, -5, 10);';
 
-CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
-    SELECT r.*
+    SELECT o.position + n.step, coalesce(o.position + n.first_equal, n.better + 1), n.user_id, n.user_name, n.avatar, n.score, n.reached_at
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
-    CROSS JOIN LATERAL centile_store.key_climb(g.id, l.rank_key, l.tie_key, -l.user_id, p_around) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, b.ties = 'shared', b.score_order, k.rank_key, k.tie_key, k.user_key,
-        1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) - k.steps, k.steps + 1 + p_around) r
+    CROSS JOIN LATERAL (
+        SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position OFFSET 0) o
+    CROSS JOIN LATERAL centile_store.neighbours(g.id, NULL, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
     WHERE g.id = p_ranking_id
 $$;
 
 COMMENT ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) IS 'Rows of a ranking around a player. Example: SELECT position, rank, user_id, score FROM centile_store.rows_around(1, 1, 4);';
 
-CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
+CREATE FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -9592,10 +9625,15 @@ BEGIN
     RETURN QUERY
     WITH key AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, p_position + k.ordinal - 1 AS position
-        FROM centile_store.keys_down(p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit)
+        FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_limit)
             WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
     ), first AS MATERIALIZED (
-        SELECT k.rank_key, centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) AS rank
+        -- Counting is spared where the next one above has another score.
+        SELECT k.rank_key,
+               CASE WHEN EXISTS (
+                   SELECT FROM centile_store.keys_up(p_ranking_id, p_bucket, k.rank_key, k.tie_key, k.user_key, 1) a
+                   WHERE a.rank_key = k.rank_key)
+               THEN centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) ELSE k.position END AS rank
         FROM key k WHERE p_shared AND k.position = p_position
     )
     SELECT k.position,
@@ -9611,7 +9649,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, true, ''desc'', 100, 0, 0, 4, 10);';
+COMMENT ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) IS 'Rows of a ranking from a key and its position downwards. Example: SELECT position, rank, user_id, score FROM centile_store.rows_down(1, NULL, true, ''desc'', 100, 0, 0, 4, 10);';
 
 CREATE FUNCTION centile_store.settled_ledger_end(p_board_id integer) RETURNS bigint
     LANGUAGE plpgsql
@@ -12861,11 +12899,11 @@ GRANT ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) TO cen
 REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.key_climb(p_ranking_id bigint, INOUT rank_key bigint, INOUT tie_key bigint, INOUT user_key bigint, INOUT steps integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
@@ -12913,6 +12951,9 @@ GRANT ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket sma
 
 REVOKE ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;
@@ -13010,8 +13051,8 @@ GRANT ALL ON FUNCTION centile_store.rows_after(p_ranking_id bigint, p_rank_key b
 REVOKE ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint, p_around integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_position bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;

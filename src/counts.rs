@@ -64,18 +64,14 @@ impl CountsCache {
         service: &Service,
         ranking: RankingRef,
         version: Version,
-        counts: &[i64],
+        counts: Vec<i64>,
     ) -> Arc<KnownCounts> {
         let before = self.0.get(&ranking.ranking_id).map(|known| known.shared_at);
         let shared_at = before.filter(|at| at.elapsed() < SHARE_EVERY);
-        let known = Arc::new(KnownCounts {
-            version,
-            counts: counts.to_vec(),
-            shared_at: shared_at.unwrap_or_else(Instant::now),
-        });
+        let known = Arc::new(KnownCounts { version, counts, shared_at: shared_at.unwrap_or_else(Instant::now) });
         self.0.insert(ranking.ranking_id, Arc::clone(&known));
         if shared_at.is_none()
-            && let Ok(bytes) = serde_json::to_vec(counts)
+            && let Ok(bytes) = serde_json::to_vec(&known.counts)
         {
             service.cache.put(&key(ranking.ranking_id, &known.version), bytes).await;
         }

@@ -26,6 +26,7 @@ mod counts;
 mod cursor;
 mod frozen;
 pub mod layout;
+mod lookup;
 pub mod service;
 pub mod telemetry;
 pub mod upkeep;

@@ -2,20 +2,21 @@
 //!
 //! Every answer is exact for the version it names.
 
-use std::{cmp::Ordering, collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc};
 
 use chrono::{DateTime, Utc};
 
 use crate::{
     Error, Result,
     board::{Board, Ties},
+    counts::KnownCounts,
     cursor::Cursor,
     period::{self, Meant, Period, PeriodSelector},
     service::Service,
     store::{
         archive::ArchiveState,
         period::{MeantPeriod, Source},
-        rank::{BucketStanding, RankingState, StoredRow, Version},
+        rank::{BucketStanding, Question, RankingState, StoredRow},
     },
     user::UserId,
 };
@@ -195,88 +196,78 @@ pub async fn standing(
     user_id: &UserId,
     around: u32,
 ) -> Result<Standing> {
-    if around == 0
-        && let Some(standing) = standing_alone(service, board, selector, user_id).await?
-    {
-        return Ok(standing);
-    }
     let around = i32::try_from(around).unwrap_or(i32::MAX);
+    let is_shared = board.ties == Ties::Shared;
     let read = |meant: Arc<MeantPeriod>, source| async move {
-        let (store, period, user) = (&service.store, &meant.period, user_id.as_str());
-        let found = match source {
+        let user = user_id.as_str();
+        match source {
             Source::Live(ranking) => {
-                store.standing(&meant, ranking, user, around).await?.map(|found| of_ranking(period, found))
+                let (meant_from, meant_until) = (meant.meant_from, meant.meant_until);
+                let question = Question { ranking, meant_from, meant_until, is_shared, around };
+                let Some((found, counts)) = service.lookups.find(service, question, user).await? else {
+                    return Ok(None);
+                };
+                let user_exists = found.external_id.is_some();
+                let standing = standing_of(&meant.period, found, &counts, is_shared)?;
+                standing.ok_or_else(|| no_entry(user_id, selector, user_exists)).map(Some)
             }
             Source::Archive(archive) => {
-                store.archive_standing(&meant, archive, user, around).await?.map(|found| of_archive(period, found))
-            }
-        };
-        let Some((header, found)) = found else { return Ok(None) };
-        let player = found.player.ok_or_else(|| no_entry(user_id, selector, found.user_exists))?;
-        let (mut above, mut below) = (Vec::new(), Vec::new());
-        for row in found.rows {
-            match row.position.cmp(&player.row.position) {
-                Ordering::Less => above.push(row),
-                Ordering::Greater => below.push(row),
-                Ordering::Equal => {}
+                let found = service.store.archive_standing(&meant, archive, user, around).await?;
+                let Some((header, found)) = found.map(|found| of_archive(&meant.period, found)) else {
+                    return Ok(None);
+                };
+                let player = found.player.ok_or_else(|| no_entry(user_id, selector, found.user_exists))?;
+                let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
+                let (above, below) = others.partition(|row| row.position < player.row.position);
+                let percentile = percentile(player.worse, header.players);
+                Ok(Some(Standing { header, player: player.row, percentile, above, below }))
             }
         }
-        let percentile = percentile(player.worse, header.players);
-        Ok(Some(Standing { header, player: player.row, percentile, above, below }))
     };
     on_period(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
 }
 
-/// A standing without neighbours by the shortest way: one statement that counts within the player's bucket, and bucket
-/// counts that are known by their version, or that the statement brings along. `None` when the period is closed: then its archive
-/// has to answer.
-async fn standing_alone(
-    service: &Service,
-    board: &Board,
-    selector: &PeriodSelector,
-    user_id: &UserId,
+/// A player as looked up, with the bucket counts of the same state; `None` without an entry.
+fn standing_of(
+    period: &Period,
+    found: BucketStanding,
+    counts: &KnownCounts,
+    is_shared: bool,
 ) -> Result<Option<Standing>> {
-    let is_shared = board.ties == Ties::Shared;
-    let read = |meant: Arc<MeantPeriod>, source| async move {
-        let Source::Live(ranking) = source else { return Ok(Some(None)) };
-        let known = service.counts.known(service, ranking).await?;
-        let version = known.as_ref().map(|known| &known.version);
-        let Some(found) = service.store.rank(&meant, ranking, user_id.as_str(), version, is_shared).await? else {
-            return Ok(None);
-        };
-        let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
-            return Err(no_entry(user_id, selector, found.user_exists));
-        };
-        let version = Version { epoch: found.epoch.clone(), layout: found.layout, batches: found.batches.clone() };
-        let counts = match (&found.counts, known) {
-            (Some(counts), _) => service.counts.learn(service, ranking, version, counts).await,
-            (None, Some(known)) if known.version == version => known,
-            // Known of an earlier life of the database: once more, without.
-            _ => {
-                service.counts.forget(ranking);
-                return Ok(None);
-            }
-        };
-        let above = Above::of(&found, &counts.counts, is_shared)
-            .ok_or_else(|| Error::Internal("a rank's counts do not fit its bucket counts".to_owned()))?;
-        let players = counts.players();
-        Ok(Some(Some(Standing {
-            header: Header { period: meant.period.clone(), version: counts.version.text(), players, etag: None },
-            player: Row {
-                position: above.own + 1,
-                rank: above.better + 1,
-                user_id: found.external_id.unwrap_or_default(),
-                user_name: found.name.unwrap_or_default(),
-                avatar: found.avatar,
-                score,
-                reached_at,
-            },
-            percentile: percentile(players.saturating_sub(above.no_worse), players),
-            above: Vec::new(),
-            below: Vec::new(),
-        })))
+    let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else { return Ok(None) };
+    let misfit = || Error::Internal("a rank's counts do not fit its bucket counts".to_owned());
+    let above = Above::of(&found, &counts.counts, is_shared).ok_or_else(misfit)?;
+    let (position, players) = (above.own + 1, counts.players());
+    let mut standing = Standing {
+        header: Header { period: period.clone(), version: counts.version.text(), players, etag: None },
+        player: Row {
+            position,
+            rank: above.better + 1,
+            user_id: found.external_id.unwrap_or_default(),
+            user_name: found.name.unwrap_or_default(),
+            avatar: found.avatar,
+            score,
+            reached_at,
+        },
+        percentile: percentile(players.saturating_sub(above.no_worse), players),
+        above: Vec::new(),
+        below: Vec::new(),
     };
-    on_period(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
+    for near in found.neighbours {
+        let at = |step: i64| position.checked_add_signed(step);
+        let rank = near.first_equal.and_then(at).or(near.better.map(|better| better + 1));
+        let row = Row {
+            position: at(near.step).ok_or_else(misfit)?,
+            rank: rank.ok_or_else(misfit)?,
+            user_id: near.user_id,
+            user_name: near.user_name,
+            avatar: near.avatar,
+            score: near.score,
+            reached_at: near.reached_at,
+        };
+        if near.step < 0 { standing.above.push(row) } else { standing.below.push(row) }
+    }
+    Ok(Some(standing))
 }
 
 /// How many players stand above a player, in three senses.

@@ -6,7 +6,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, counts::CountsCache,
-    key::KeyCache, layout::Keeper, period::PeriodCache, store::Store, top::TopCache, upkeep, writer::Writers,
+    key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, store::Store, top::TopCache, upkeep,
+    writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -38,6 +39,7 @@ pub struct Service {
     pub(crate) periods: PeriodCache,
     pub(crate) keys: KeyCache,
     pub(crate) counts: CountsCache,
+    pub(crate) lookups: Lookups,
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
     pub(crate) keeper: Arc<Keeper>,
@@ -69,6 +71,7 @@ impl Service {
             periods: PeriodCache::default(),
             keys: KeyCache::default(),
             counts: CountsCache::default(),
+            lookups: Lookups::default(),
             tops: TopCache::default(),
             acknowledged,
             tasks: TaskTracker::new(),

@@ -17,7 +17,7 @@ use super::{Bench, Outcome, output};
 /// How long ranks are read at a stretch.
 const STRETCH: Duration = Duration::from_millis(400);
 /// The service's own statement.
-const RANK: &str = include_str!("../../sql/queries/rank.sql");
+const RANK: &str = include_str!("../../sql/queries/standings.sql");
 
 /// A board's ranking of all time.
 pub struct Ranking {
@@ -100,10 +100,11 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
             .bind(ranking_id)
             .bind(None::<chrono::DateTime<chrono::Utc>>)
             .bind(None::<chrono::DateTime<chrono::Utc>>)
-            .bind(&user)
+            .bind([&user])
             .bind(layout)
             .bind(&batches)
             .bind(true)
+            .bind(0)
             .fetch_one(&mut *connection)
             .await?;
         times.push(began.elapsed().as_secs_f64() * 1e3);

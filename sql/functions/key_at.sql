@@ -1,7 +1,7 @@
 -- From a position to the key there: the bucket by the buckets' counts, the stripe by its stripes' counts, and within the
 -- stripe a walk over a few hundred rows. So page 100,000 costs what page 1 costs.
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint)
-RETURNS TABLE (rank_key bigint, tie_key bigint, user_key bigint)
+RETURNS TABLE (bucket smallint, rank_key bigint, tie_key bigint, user_key bigint)
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
@@ -36,7 +36,7 @@ BEGIN
     SELECT * INTO v_next FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
     RETURN QUERY
-    SELECT k.rank_key, k.tie_key, k.user_key
+    SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
     FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
         coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
         coalesce(greatest(v_next.user_key, -9223372036854775807) - 1, 9223372036854775807), v_left::integer) k

@@ -8,7 +8,7 @@ AS $$
     FROM centile_store.rankings g
     JOIN centile_store.boards b ON b.id = g.board_id
     CROSS JOIN LATERAL centile_store.key_at(g.id, p_from) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, b.ties = 'shared', b.score_order, k.rank_key, k.tie_key, k.user_key, p_from, p_limit) r
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, k.bucket, b.ties = 'shared', b.score_order, k.rank_key, k.tie_key, k.user_key, p_from, p_limit) r
     WHERE g.id = p_ranking_id
 $$;
 

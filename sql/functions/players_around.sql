@@ -8,9 +8,11 @@ AS $$
     FROM centile_store.source_named(p_board, p_period) s
     CROSS JOIN centile_store.user_named(p_user) AS u (id)
     CROSS JOIN LATERAL (
-        SELECT * FROM centile_store.rows_around(s.ranking_id, u.id, p_around)
+        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
+        FROM centile_store.rows_around(s.ranking_id, u.id, p_around) a
         UNION ALL
-        SELECT * FROM centile_store.archive_around(s.archived_period_id, u.id, p_around)) r
+        SELECT a.position, a.rank, a.user_id, a.user_name, a.score, a.reached_at
+        FROM centile_store.archive_around(s.archived_period_id, u.id, p_around) a) r
     ORDER BY r.position
 $$;
 

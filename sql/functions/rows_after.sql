@@ -9,7 +9,7 @@ AS $$
     JOIN centile_store.boards b ON b.id = g.board_id
     -- Keys are whole, so the next lower one is the same with one less user key.
     CROSS JOIN LATERAL (SELECT p_user_key - 1 AS user_key) k
-    CROSS JOIN LATERAL centile_store.rows_down(g.id, b.ties = 'shared', b.score_order, p_rank_key, p_tie_key, k.user_key,
+    CROSS JOIN LATERAL centile_store.rows_down(g.id, NULL, b.ties = 'shared', b.score_order, p_rank_key, p_tie_key, k.user_key,
         1 + centile_store.count_above(g.id, p_rank_key, p_tie_key, k.user_key), p_limit) r
     WHERE g.id = p_ranking_id
 $$;

@@ -9,7 +9,7 @@ use super::{
     period::{MeantPeriod, RankingRef},
 };
 use crate::{
-    Result,
+    Error, Result,
     rank::{Bar, Row},
 };
 
@@ -96,18 +96,31 @@ pub(crate) struct StoredStanding {
     pub(crate) rows: Vec<Row>,
 }
 
-/// A player looked up in the player's bucket; see `sql/queries/rank.sql`.
+/// What is asked of a ranking about players.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Question {
+    /// The ranking.
+    pub(crate) ranking: RankingRef,
+    /// When the selector began to mean it; always, if absent.
+    pub(crate) meant_from: Option<DateTime<Utc>>,
+    /// When it ceases to mean it; never, if absent.
+    pub(crate) meant_until: Option<DateTime<Utc>>,
+    /// Whether players with the same score share a rank.
+    pub(crate) is_shared: bool,
+    /// Neighbours above, and as many below.
+    pub(crate) around: i32,
+}
+
+/// A player looked up in the player's bucket; see `sql/queries/standings.sql`.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketStanding {
-    /// Whether there is such a user at all.
-    pub(crate) user_exists: bool,
     /// The player's id, if there is such a user.
     pub(crate) external_id: Option<String>,
     /// Name.
     pub(crate) name: Option<String>,
     /// Address of a picture.
     pub(crate) avatar: Option<String>,
-    /// Score, if there is an entry; so it is with all that follows up to the epoch.
+    /// Score, if there is an entry; so it is with all that follows.
     pub(crate) score: Option<i64>,
     /// When it was reached.
     pub(crate) reached_at: Option<DateTime<Utc>>,
@@ -122,14 +135,39 @@ pub(crate) struct BucketStanding {
     /// Where ranks are shared and players with the same score stand in other stripes: players of the ranking with a better score, and
     /// with the same score or a better one.
     pub(crate) beside_equals: Option<Vec<i64>>,
-    /// This life of the database.
-    pub(crate) epoch: String,
-    /// Layout number.
-    pub(crate) layout: i32,
-    /// Number of the last batch of each lane.
-    pub(crate) batches: Vec<i64>,
+    /// The players around, best first, where any are asked for.
+    pub(crate) neighbours: Vec<StoredNeighbour>,
+}
+
+/// A player near another.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(crate) struct StoredNeighbour {
+    /// Places below that player; negative above.
+    pub(crate) step: i64,
+    /// Step of the first player of the same rank, where that one is among these.
+    pub(crate) first_equal: Option<i64>,
+    /// Players with a better score, where not.
+    pub(crate) better: Option<u64>,
+    /// The caller's id of the player.
+    pub(crate) user_id: String,
+    /// Name.
+    pub(crate) user_name: String,
+    /// Address of a picture.
+    pub(crate) avatar: Option<String>,
+    /// Score.
+    pub(crate) score: i64,
+    /// When the score was reached.
+    pub(crate) reached_at: DateTime<Utc>,
+}
+
+/// Players looked up in one snapshot.
+pub(crate) struct BucketStandings {
+    /// The state that they are exact for.
+    pub(crate) version: Version,
     /// Players of each bucket, when the version is not the one the caller knows them of.
     pub(crate) counts: Option<Vec<i64>>,
+    /// One for each user that was asked for, in that order.
+    pub(crate) standings: Vec<BucketStanding>,
 }
 
 impl Store {
@@ -196,61 +234,52 @@ impl Store {
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
-    /// A player and the neighbours.
-    pub(crate) async fn standing(
+    /// Standings of players; `None` when the ranking is no longer the one that was meant.
+    pub(crate) async fn standings(
         &self,
-        meant: &MeantPeriod,
-        ranking: RankingRef,
-        user_id: &str,
-        around: i32,
-    ) -> Result<Option<(RankingState, StoredStanding)>> {
-        let row = sqlx::query_file!(
-            "sql/queries/standing.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
-            user_id,
-            around,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
-        Ok(row.map(|row| {
-            let standing = StoredStanding {
-                user_exists: row.user_exists,
-                player: row.player.map(|Json(player)| player),
-                rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
-            };
-            (state_of!(row), standing)
-        }))
-    }
-
-    /// A player's standing alone; `None` when the ranking is no longer the one that was meant.
-    pub(crate) async fn rank(
-        &self,
-        meant: &MeantPeriod,
-        ranking: RankingRef,
-        user_id: &str,
+        question: &Question,
+        user_ids: &[String],
         known: Option<&Version>,
-        is_shared: bool,
-    ) -> Result<Option<BucketStanding>> {
-        let found = sqlx::query_file_as!(
-            BucketStanding,
-            "sql/queries/rank.sql",
+    ) -> Result<Option<BucketStandings>> {
+        let ranking = question.ranking;
+        let mut rows = sqlx::query_file!(
+            "sql/queries/standings.sql",
             ranking.board,
             ranking.period_id,
             ranking.ranking_id,
-            meant.meant_from,
-            meant.meant_until,
-            user_id,
+            question.meant_from,
+            question.meant_until,
+            user_ids,
             known.map(|version| version.layout),
             known.map(|version| version.batches.as_slice()),
-            is_shared,
+            question.is_shared,
+            question.around,
         )
-        .fetch_optional(&self.readers)
+        .fetch_all(&self.readers)
         .await?;
-        Ok(found)
+        rows.sort_unstable_by_key(|row| row.n);
+        let Some(first) = rows.first_mut() else { return Ok(None) };
+        let (Some(epoch), Some(batches)) = (first.epoch.take(), first.batches.take()) else {
+            return Err(Error::Internal("standings without a version".to_owned()));
+        };
+        let (version, counts) = (Version { epoch, layout: first.layout, batches }, first.counts.take());
+        let standings = rows
+            .into_iter()
+            .map(|row| BucketStanding {
+                external_id: row.external_id,
+                name: row.name,
+                avatar: row.avatar,
+                score: row.score,
+                reached_at: row.reached_at,
+                bucket: row.bucket,
+                other_stripes: row.other_stripes,
+                are_below: row.are_below,
+                in_stripe: row.in_stripe,
+                beside_equals: row.beside_equals,
+                neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
+            })
+            .collect();
+        Ok(Some(BucketStandings { version, counts, standings }))
     }
 
     /// The version of a ranking alone; `None` when it is gone.
