@@ -1,0 +1,137 @@
+//! The systems that are compared, and where each keeps its players.
+
+use std::{env, path::PathBuf, process::Command};
+
+use centile::local::LocalRedis;
+use clap::ValueEnum;
+use serde::Serialize;
+
+use crate::common::{Bench, CENTILE, Outcome, Serve};
+
+pub const BOARD: &str = "bench";
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum System {
+    /// A constant answer of the size of a top 10
+    Constant,
+    /// One table with an index on the score
+    Plain,
+    /// 100 bucket tables, counts cached for a minute
+    Buckets,
+    /// Redis sorted sets beside a ledger in PostgreSQL
+    SortedSets,
+    /// The same with Centile's batching before the ledger
+    SortedSetsBatched,
+    /// Centile, three live periods
+    Centile,
+}
+
+impl System {
+    /// As it stands in tables.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Constant => "constant answer",
+            Self::Plain => "plain SQL",
+            Self::Buckets => "100 bucket tables",
+            Self::SortedSets => "Redis + ledger",
+            Self::SortedSetsBatched => "Redis + batched ledger",
+            Self::Centile => "Centile",
+        }
+    }
+
+    /// Whose players it works on: batching is another way to write into the same store.
+    pub fn store(self) -> Self {
+        if self == Self::SortedSetsBatched { Self::SortedSets } else { self }
+    }
+
+    /// Whether it has players at all.
+    pub fn has_players(self) -> bool {
+        self != Self::Constant
+    }
+
+    /// Whether its ranks hang on something that is older than the last score, as long as the process runs.
+    pub fn is_stale_by_design(self) -> bool {
+        self == Self::Buckets
+    }
+
+    /// Whether equal scores share a rank; else each has one of the places of the equals.
+    pub fn shares_ranks(self) -> bool {
+        self.store() != Self::SortedSets
+    }
+
+    /// What it holds to be true itself: a query for (`user_id`, score).
+    pub fn authority(self) -> &'static str {
+        match self.store() {
+            Self::Plain => "SELECT user_id, score FROM scores",
+            Self::Buckets => "SELECT user_id, score FROM users",
+            Self::SortedSets => "SELECT user_id, score FROM totals",
+            _ => {
+                "SELECT u.external_id AS user_id, sum(t.points)::bigint AS score
+                 FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id
+                 WHERE t.kind = 'score' GROUP BY u.external_id"
+            }
+        }
+    }
+
+    /// The same where it can be had quickly: changed in the same transaction as the authority, if it is another.
+    pub fn quick_authority(self) -> &'static str {
+        match self {
+            Self::Centile => {
+                "SELECT u.external_id AS user_id, l.score FROM centile_store.periods p
+                 JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
+                 JOIN centile_store.users u ON u.id = l.user_id WHERE p.kind = 'all_time'"
+            }
+            other => other.authority(),
+        }
+    }
+}
+
+/// A store with its players.
+pub struct Site {
+    pub system: System,
+    pub database: String,
+    pub players: u64,
+    /// That of the sorted sets.
+    pub redis: Option<LocalRedis>,
+    /// The key by which Centile is written to.
+    pub key: String,
+}
+
+/// How servers of alternatives are started.
+#[derive(Clone)]
+pub struct Options {
+    pub redis_client: &'static str,
+    pub lanes: usize,
+    /// The answer of the constant one.
+    pub body: PathBuf,
+}
+
+impl Site {
+    /// Starts the server of a system on this store.
+    pub fn serve(&self, bench: &Bench, system: System, options: &Options) -> Outcome<Serve> {
+        let mut command = if system == System::Centile {
+            let mut command = Command::new(CENTILE);
+            command.args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]);
+            command.env("REDIS_URL", bench.servers.redis_url());
+            command
+        } else {
+            let mut command = alternative(system, options)?;
+            if let Some(redis) = &self.redis {
+                command.env("REDIS_URL", redis.url());
+            }
+            command
+        };
+        Serve::spawn(command.env("DATABASE_URL", bench.servers.postgres.url(&self.database)))
+    }
+}
+
+/// This program again, as the server of an alternative.
+pub fn alternative(system: System, options: &Options) -> Outcome<Command> {
+    let mut command = Command::new(env::current_exe()?);
+    let name = system.to_possible_value().ok_or("a system without a name")?;
+    command.args(["--serve", name.get_name(), "--redis-client", options.redis_client]);
+    command.arg("--lanes").arg(options.lanes.to_string()).arg("--body").arg(&options.body);
+    Ok(command)
+}
