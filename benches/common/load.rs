@@ -30,7 +30,9 @@ struct Answer {
 
 /// Requests that go on until this is stopped.
 pub struct Load {
+    /// One for each request that was due; until it is answered it says that it was not.
     answers: Arc<Mutex<Vec<Answer>>>,
+    connections: Arc<Semaphore>,
     task: JoinHandle<()>,
 }
 
@@ -50,40 +52,40 @@ impl Load {
     /// Begins; `request` makes each request.
     pub fn start(per_second: u32, request: impl Fn() -> RequestBuilder + Send + 'static) -> Self {
         let answers = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&answers);
+        let (waiting, connections) = (Arc::new(Semaphore::new(WAITING)), Arc::new(Semaphore::new(CONNECTIONS)));
+        let (kept, free) = (Arc::clone(&answers), Arc::clone(&connections));
         let task = tokio::spawn(async move {
-            let (waiting, connections) = (Arc::new(Semaphore::new(WAITING)), Arc::new(Semaphore::new(CONNECTIONS)));
             let begin = Instant::now();
             for n in 0_u32.. {
                 let at = begin + Duration::from_secs(1) * n / per_second;
                 tokio::time::sleep_until(at.into()).await;
-                let (kept, connections) = (Arc::clone(&kept), Arc::clone(&connections));
-                let keep = move |latency, said| {
-                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(Answer { at, latency, said });
+                let unanswered = Answer { at, latency: Duration::MAX, said: Err("no answer".to_owned()) };
+                let place = {
+                    let mut answers = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    answers.push(unanswered);
+                    answers.len() - 1
                 };
-                let Ok(place) = Arc::clone(&waiting).try_acquire_owned() else {
-                    keep(Duration::MAX, Err("not sent: too many wait already".to_owned()));
-                    continue;
-                };
-                let request = request();
+                let Ok(turn) = Arc::clone(&waiting).try_acquire_owned() else { continue };
+                let (request, kept, free) = (request(), Arc::clone(&kept), Arc::clone(&free));
                 tokio::spawn(async move {
-                    let _place = place;
-                    let _connection = connections.acquire().await;
-                    let said = answer(request).await;
-                    keep(at.elapsed(), said);
+                    let _turn = turn;
+                    let Ok(_connection) = free.acquire().await else { return };
+                    let answer = Answer { at, said: answer(request).await, latency: at.elapsed() };
+                    kept.lock().unwrap_or_else(PoisonError::into_inner)[place] = answer;
                 });
             }
         });
-        Self { answers, task }
+        Self { answers, connections, task }
     }
 
-    /// No further requests; returns when those under way have had the time to be answered.
+    /// No further requests; returns when those under way have had the time to be answered. What still waits then is never sent.
     pub async fn stop(&self) {
         self.task.abort();
         tokio::time::sleep(Duration::from_secs(3)).await;
+        self.connections.close();
     }
 
-    /// Of the requests that began in a stretch of time. All that are not 200 have failed; what was never sent took
+    /// Of the requests that began in a stretch of time. All that are not 200 have failed; what has not been answered took
     /// longer than anything.
     pub fn latency(&self, from: Instant, to: Instant) -> Latency {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);

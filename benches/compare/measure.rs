@@ -1,6 +1,10 @@
 //! The cells: one system, one kind of request, a few seconds.
 
-use std::{collections::BTreeMap, path::Path, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use serde::Serialize;
 
@@ -13,6 +17,9 @@ use crate::{
 
 /// Seconds of load before a cell that do not count.
 const WARM_UP: u32 = 1;
+
+/// How long a system may take to write what it was sent.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What a cell gave in a round.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -88,11 +95,26 @@ impl Measure<'_> {
 
     /// Compares once all that was sent has been written. Counts that may be a minute old are read anew by a server that starts.
     pub async fn compare_at_rest(&self, site: &Site, system: System, mut serve: Serve) -> Outcome<()> {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        self.rest(site).await?;
         if system.is_stale_by_design() {
             serve = site.serve(self.bench, system, self.options)?;
         }
         check::compare(self.bench, site, system, &serve.address, self.page).await
+    }
+
+    /// Waits until nobody works in a store's database for a second.
+    async fn rest(&self, site: &Site) -> Outcome<()> {
+        let sql = "SELECT count(*) FROM pg_stat_activity
+                   WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()";
+        let (mut quiet, end) = (0, Instant::now() + PATIENCE);
+        while quiet < 10 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            quiet = if self.bench.psql_in(&site.database, &[sql])? == "0" { quiet + 1 } else { 0 };
+            if Instant::now() > end {
+                return Err(format!("{}: it does not come to rest", site.system.title()).into());
+            }
+        }
+        Ok(())
     }
 
     /// Latencies of ranks for one caller, on a server of its own.

@@ -6,7 +6,10 @@ use centile::local::LocalRedis;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::common::{Bench, CENTILE, Outcome, Serve};
+use crate::{
+    common::{Bench, CENTILE, Outcome, Serve},
+    peers::redis::RedisClient,
+};
 
 pub const BOARD: &str = "bench";
 
@@ -75,15 +78,29 @@ impl System {
         }
     }
 
-    /// The same where it can be had quickly: changed in the same transaction as the authority, if it is another.
-    pub fn quick_authority(self) -> &'static str {
-        match self {
-            Self::Centile => {
-                "SELECT u.external_id AS user_id, l.score FROM centile_store.periods p
-                 JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
-                 JOIN centile_store.users u ON u.id = l.user_id WHERE p.kind = 'all_time'"
+    /// The scores of all, quickly: from what is changed in the same transactions as the authority.
+    pub fn scores(self) -> &'static str {
+        match self.store() {
+            Self::Plain => "SELECT score FROM scores",
+            Self::Buckets => "SELECT score FROM buckets",
+            Self::SortedSets => "SELECT score FROM totals",
+            _ => {
+                "SELECT l.score FROM centile_store.periods p JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
+                 WHERE p.kind = 'all_time'"
             }
-            other => other.authority(),
+        }
+    }
+
+    /// The score of player $1, from there.
+    pub fn score_of(self) -> &'static str {
+        match self.store() {
+            Self::Plain => "SELECT score FROM scores WHERE user_id = $1",
+            Self::Buckets => "SELECT score FROM users WHERE user_id = $1",
+            Self::SortedSets => "SELECT score FROM totals WHERE user_id = $1",
+            _ => {
+                "SELECT l.score FROM centile_store.users u JOIN centile_store.periods p ON p.kind = 'all_time'
+                 JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = u.id WHERE u.external_id = $1"
+            }
         }
     }
 }
@@ -102,7 +119,7 @@ pub struct Site {
 /// How servers of alternatives are started.
 #[derive(Clone)]
 pub struct Options {
-    pub redis_client: &'static str,
+    pub redis_client: RedisClient,
     pub lanes: usize,
     /// The answer of the constant one.
     pub body: PathBuf,
@@ -131,7 +148,8 @@ impl Site {
 pub fn alternative(system: System, options: &Options) -> Outcome<Command> {
     let mut command = Command::new(env::current_exe()?);
     let name = system.to_possible_value().ok_or("a system without a name")?;
-    command.args(["--serve", name.get_name(), "--redis-client", options.redis_client]);
+    let client = options.redis_client.to_possible_value().ok_or("a client without a name")?;
+    command.args(["--serve", name.get_name(), "--redis-client", client.get_name()]);
     command.arg("--lanes").arg(options.lanes.to_string()).arg("--body").arg(&options.body);
     Ok(command)
 }

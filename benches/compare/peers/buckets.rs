@@ -8,7 +8,7 @@ use std::{
 
 use sqlx::{AssertSqlSafe, PgConnection, PgPool};
 
-use super::{Answer, Event, Peer, Pools, Row, Standing, folded, scores_of};
+use super::{Answer, Event, Peer, Pools, Row, SideRow, Standing, folded, scores_of};
 
 /// Tables and functions, before they are filled.
 pub const TABLES: &str = include_str!("buckets.sql");
@@ -127,36 +127,50 @@ impl Buckets {
         (bucket, me): (usize, &Row),
         around: i64,
     ) -> Answer<(Vec<Row>, Vec<Row>)> {
-        let (mut above, mut below) = (Vec::new(), Vec::new());
         let wanted = usize::try_from(around)?;
-        for (side, rows, buckets) in [
-            (-1, &mut above, &mut (bucket..BUCKETS) as &mut (dyn Iterator<Item = usize> + Send)),
-            (1, &mut below, &mut (0..=bucket).rev()),
-        ] {
-            // The last rank of the buckets that lie between counts for all that follow.
-            while rows.len() < wanted {
-                let Some(next) = buckets.next() else { break };
-                let found: Vec<(i32, i64, String, String, i64)> =
-                    sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements[next].around)))
-                        .bind(me.score)
-                        .bind(&me.user_id)
-                        .bind(around)
-                        .fetch_all(&mut *connection)
-                        .await?;
-                let begin = match side {
-                    _ if next == bucket => me.rank,
-                    -1 => 1 + counts.above(next) + counts.players[next],
-                    _ => 1 + counts.above(next),
-                };
-                let row = |(which, between, user_id, user_name, score): (i32, i64, String, String, i64)| {
-                    let rank = begin + i64::from(which) * between;
-                    (which == side).then_some(Row { rank, user_id, user_name: Some(user_name), score })
-                };
-                rows.extend(found.into_iter().filter_map(row).take(wanted - rows.len()));
+        let [mut above, mut below] = self.beside(connection, (bucket, me.rank), me, around).await?;
+        for next in bucket + 1..BUCKETS {
+            if above.len() >= wanted {
+                break;
             }
+            // All of that bucket stand above, and the player's rank there is the one after its last.
+            let rank = 1 + counts.above(next) + counts.players[next];
+            let [more, _] = self.beside(connection, (next, rank), me, around).await?;
+            above.extend(more);
         }
+        for next in (0..bucket).rev() {
+            if below.len() >= wanted {
+                break;
+            }
+            let [_, more] = self.beside(connection, (next, 1 + counts.above(next)), me, around).await?;
+            below.extend(more);
+        }
+        above.truncate(wanted);
         above.reverse();
+        below.truncate(wanted);
         Ok((above, below))
+    }
+
+    /// The players of one bucket just above and below a place, nearest first, given the rank that it has there.
+    async fn beside(
+        &self,
+        connection: &mut PgConnection,
+        (bucket, rank): (usize, i64),
+        me: &Row,
+        around: i64,
+    ) -> Answer<[Vec<Row>; 2]> {
+        let found: Vec<SideRow> = sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements[bucket].around)))
+            .bind(me.score)
+            .bind(&me.user_id)
+            .bind(around)
+            .fetch_all(connection)
+            .await?;
+        let mut sides = [Vec::new(), Vec::new()];
+        for (side, between, user_id, user_name, score) in found {
+            let row = Row { rank: rank + i64::from(side) * between, user_id, user_name: Some(user_name), score };
+            sides[usize::from(side > 0)].push(row);
+        }
+        Ok(sides)
     }
 }
 
