@@ -60,10 +60,10 @@ pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, player
     Ok(site)
 }
 
-fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, fill: &str) -> Outcome<()> {
+fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str) -> Outcome<()> {
     let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
     let given = "CREATE UNLOGGED TABLE given (user_id text, user_name text, points bigint)";
-    bench.psql_in(&site.database, &[tables, given, &copy, "ANALYZE given", fill, "DROP TABLE given"])?;
+    bench.psql_in(&site.database, &[tables, given, &copy, "ANALYZE given", rows, "DROP TABLE given"])?;
     Ok(())
 }
 

@@ -101,6 +101,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
         // As many as Centile gives a board on this machine.
         lanes: std::thread::available_parallelism()?.get().min(4),
         body: dir.join("top.json"),
+        log: dir.join("server.log"),
     };
     let page = 500_000.min(players / 2).max(1);
     let measure = Measure { bench, dir, options: &options, cells, seconds: arguments.seconds, page };
@@ -108,11 +109,11 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     let machine = format!("{}, Redis {redis}, {}", bench.machine()?, load::version());
     let mut results = Results::new(machine, players, page, arguments.seconds, rates);
 
-    let mut sizes = arguments.growth.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
-    for size in sizes.iter().copied().filter(|size| *size != players) {
-        results.growth.extend(growth(&measure, &systems, size, rounds).await?);
+    let mut steps = arguments.growth.clone();
+    steps.sort_unstable();
+    steps.dedup();
+    for step in steps.iter().copied().filter(|step| *step != players) {
+        results.growth.extend(growth(&measure, &systems, step, rounds).await?);
     }
     let sites = fill_all(bench, dir, &systems, players).await?;
     for site in &sites {
@@ -123,7 +124,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
             fs::write(&options.body, reqwest::get(url).await?.error_for_status()?.bytes().await?)?;
         }
     }
-    if sizes.contains(&players) {
+    if steps.contains(&players) {
         results.growth.extend(ranks(&measure, &sites, rounds).await?);
         results.growth.sort_by_key(|growth| growth.players);
     }

@@ -12,7 +12,7 @@ use crate::{
     check,
     common::{Bench, Outcome, Serve},
     load::{self, Answers, Cell, Run},
-    system::{Options, Site, System, alternative},
+    system::{Options, Site, System, serve_constant},
 };
 
 /// Seconds of load before a cell that do not count.
@@ -140,7 +140,7 @@ impl Measure<'_> {
         if !self.cells.contains(&Cell::Top) {
             return Ok(());
         }
-        let serve = Serve::spawn(&mut alternative(System::Constant, self.options)?)?;
+        let serve = serve_constant(self.options)?;
         let run = Run {
             cell: Cell::Top,
             connections: 32,

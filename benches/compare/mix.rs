@@ -100,9 +100,15 @@ pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, rates: Rat
 }
 
 fn kind(name: &'static str, latency: &Latency) -> Kind {
-    let Latency { answers, failed, p50, p99, p999, .. } = *latency;
-    let [p50_ms, p99_ms, p999_ms] = [p50, p99, p999].map(|ms| (ms < 1e9).then_some(ms));
-    Kind { name, requests: answers, failed, p50_ms, p99_ms, p999_ms }
+    let answered = |ms: f64| (ms < 1e9).then_some(ms);
+    Kind {
+        name,
+        requests: latency.answers,
+        failed: latency.failed,
+        p50_ms: answered(latency.p50),
+        p99_ms: answered(latency.p99),
+        p999_ms: answered(latency.p999),
+    }
 }
 
 /// A score of a random player who is not watched.

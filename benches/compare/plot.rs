@@ -92,19 +92,19 @@ fn growth(results: &Results, file: &Path) -> Result<(), Box<dyn Error>> {
     };
     let (fewest, most) = bounds(&mut points.iter().map(|(_, players, _)| *players));
     let (quickest, slowest) = bounds(&mut points.iter().map(|(_, _, ms)| *ms));
-    let root = SVGBackend::new(file, (760, 420)).into_drawing_area();
+    let root = SVGBackend::new(file, (800, 400)).into_drawing_area();
     root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
+    let (picture, names) = root.split_horizontally(620);
+    let mut chart = ChartBuilder::on(&picture)
         .caption("Rank of a random player, one caller: p50 in ms", (FONT, 16).into_font().style(FontStyle::Bold))
         .margin(16)
         .x_label_area_size(40)
         .y_label_area_size(56)
-        .right_y_label_area_size(0)
         .build_cartesian_2d((fewest / 1.15..most * 1.15).log_scale(), (quickest / 2.0..slowest * 2.0).log_scale())?;
     chart
         .configure_mesh()
         .x_desc("players")
-        .x_label_formatter(&|players| format!("{players:.0}"))
+        .x_label_formatter(&|players| number(*players))
         .y_label_formatter(&|ms| format!("{ms}"))
         .light_line_style(RGBColor(240, 240, 240))
         .label_style((FONT, 13))
@@ -112,22 +112,16 @@ fn growth(results: &Results, file: &Path) -> Result<(), Box<dyn Error>> {
     let mut systems: Vec<System> = points.iter().map(|(system, ..)| *system).collect();
     systems.sort_unstable();
     systems.dedup();
-    for system in systems {
+    for (n, system) in systems.into_iter().enumerate() {
         let line: Vec<_> =
             points.iter().filter(|point| point.0 == system).map(|(_, players, ms)| (*players, *ms)).collect();
         let style = color(system).stroke_width(if system == System::Centile { 3 } else { 2 });
-        chart
-            .draw_series(LineSeries::new(line, style).point_size(4))?
-            .label(system.title())
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], style));
+        chart.draw_series(LineSeries::new(line, style).point_size(4))?;
+        // Beside the lines, where none is covered.
+        let y = 60 + ROW * i32::try_from(n)?;
+        names.draw(&PathElement::new([(8, y + 6), (28, y + 6)], style))?;
+        names.draw(&Text::new(system.title(), (36, y), (FONT, 13)))?;
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE)
-        .border_style(RGBColor(200, 200, 200))
-        .label_font((FONT, 13))
-        .draw()?;
     root.present()?;
     Ok(())
 }

@@ -87,7 +87,7 @@ impl Results {
 
     /// The tables that stand in docs/benchmarks.md.
     pub fn markdown(&self) -> Outcome<String> {
-        let mut text = format!("{}; {} players.\n", self.machine, self.players);
+        let mut text = format!("{}; {} players.\n", self.machine, number(self.players as f64));
         for cell in [Cell::Rank, Cell::Around, Cell::Top, Cell::Page, Cell::One, Cell::Many, Cell::Bulk] {
             self.cell(&mut text, cell)?;
         }
@@ -104,7 +104,7 @@ impl Results {
             return Ok(());
         }
         let centile = records.iter().find(|record| record.system == System::Centile);
-        let at = if cell == Cell::Page { format!(", from {}", self.page) } else { String::new() };
+        let at = if cell == Cell::Page { format!(", from {}", number(self.page as f64)) } else { String::new() };
         let (connections, seconds) = (cell.connections(), self.seconds);
         writeln!(text, "\n**{}{at}** ({connections} connections, {seconds} s a round)\n", capital(cell.title()))?;
         let what = if cell.writes() { "scores" } else { "requests" };
@@ -152,7 +152,7 @@ impl Results {
         writeln!(text, "\n**A rank among ever more players** (1 connection; p50 and p99 in ms)\n")?;
         write!(text, "| |")?;
         for players in &sizes {
-            write!(text, " {players} players: p50 | p99 |")?;
+            write!(text, " {} players: p50 | p99 |", number(*players as f64))?;
         }
         writeln!(text, "\n| --- |{}", " --- | --- |".repeat(sizes.len()))?;
         for system in self.growth.iter().filter(|growth| growth.players == sizes[0]).map(|growth| growth.system) {
@@ -253,9 +253,14 @@ fn capital(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-/// Three digits that matter, and no more than are needed.
+/// Three digits that matter, or all of a large number.
 pub fn number(value: f64) -> String {
     match value.abs() {
+        size if size >= 1_000.0 => {
+            let digits = format!("{value:.0}");
+            let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+            groups.join(",")
+        }
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         size if size >= 1.0 => format!("{value:.2}"),

@@ -37,7 +37,7 @@ pub struct Staleness {
 
 /// Whether the load has to leave a player alone.
 pub fn is_watched(player: u64) -> bool {
-    player % SHARE == 0 || player % SHARE == SHARE - 1
+    [0, SHARE - 1].contains(&(player % SHARE))
 }
 
 /// Compares for a while, with the load going on.

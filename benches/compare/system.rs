@@ -1,6 +1,11 @@
 //! The systems that are compared, and where each keeps its players.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{
+    env,
+    fs::{self, File},
+    path::PathBuf,
+    process::Command,
+};
 
 use centile::local::LocalRedis;
 use clap::ValueEnum;
@@ -123,6 +128,8 @@ pub struct Options {
     pub lanes: usize,
     /// The answer of the constant one.
     pub body: PathBuf,
+    /// Where the server that runs writes its log.
+    pub log: PathBuf,
 }
 
 impl Site {
@@ -130,7 +137,7 @@ impl Site {
     pub fn serve(&self, bench: &Bench, system: System, options: &Options) -> Outcome<Serve> {
         let mut command = if system == System::Centile {
             let mut command = Command::new(CENTILE);
-            command.args(["serve", "--listen", "127.0.0.1:0", "--log", "warn"]);
+            command.args(["serve", "--listen", "127.0.0.1:0"]);
             command.env("REDIS_URL", bench.servers.redis_url());
             command
         } else {
@@ -140,12 +147,25 @@ impl Site {
             }
             command
         };
-        Serve::spawn(command.env("DATABASE_URL", bench.servers.postgres.url(&self.database)))
+        command.env("DATABASE_URL", bench.servers.postgres.url(&self.database));
+        start(&mut command, options)
     }
 }
 
+/// Starts a server whose log goes to a file.
+fn start(command: &mut Command, options: &Options) -> Outcome<Serve> {
+    let log = File::create(&options.log)?;
+    Serve::spawn(command.stderr(log))
+        .map_err(|error| format!("{error}: {}", fs::read_to_string(&options.log).unwrap_or_default()).into())
+}
+
+/// The constant answer needs no store.
+pub fn serve_constant(options: &Options) -> Outcome<Serve> {
+    start(&mut alternative(System::Constant, options)?, options)
+}
+
 /// This program again, as the server of an alternative.
-pub fn alternative(system: System, options: &Options) -> Outcome<Command> {
+fn alternative(system: System, options: &Options) -> Outcome<Command> {
     let mut command = Command::new(env::current_exe()?);
     let name = system.to_possible_value().ok_or("a system without a name")?;
     let client = options.redis_client.to_possible_value().ok_or("a client without a name")?;

@@ -100,13 +100,14 @@ impl SortedSets {
         }
         let users: Vec<HashMap<String, String>> =
             if found.is_empty() { Vec::new() } else { self.store.redis.run(&hashes).await? };
-        let row = |(rank, ((user_id, score), mut user)): (i64, ((String, f64), HashMap<String, String>))| Row {
+        let named = found.into_iter().zip(users);
+        let rows = (from + 1..).zip(named).map(|(rank, ((user_id, score), mut user))| Row {
             rank,
             user_id,
             user_name: user.remove("name"),
             score: whole(score),
-        };
-        Ok((from + 1..).zip(found.into_iter().zip(users)).map(row).collect())
+        });
+        Ok(rows.collect())
     }
 }
 
