@@ -36,12 +36,12 @@ check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
 
 bench: setup ## Compares Centile with plain SQL, bucket tables and Redis, 1 M players, about 20 minutes; then closing, 15 more
 	@scripts/setup.sh bench
-	cargo bench --bench compare -- --players 1000000 --growth 10000,100000,1000000 --seconds 5 --mix-seconds 60 --out $(TARGET)/compare
+	cargo bench --bench compare -- --players 1000000 --seconds 4 --mix-seconds 60 --out $(TARGET)/compare
 	cargo bench --bench close
 
 bench-full: setup ## The same comparison with 10 M players and the mix held for 5 minutes; takes hours
 	@scripts/setup.sh bench
-	cargo bench --bench compare -- --players 10000000 --growth 10000,100000,1000000,10000000 --seconds 10 --mix-seconds 300 --out $(TARGET)/compare-full
+	cargo bench --bench compare -- --players 10000000 --seconds 10 --mix-seconds 300 --out $(TARGET)/compare-full
 
 torture: setup ## Measures what takes hours: layouts under every spread of scores, ten million players, a held snapshot, settings
 	@scripts/setup.sh bench

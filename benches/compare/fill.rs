@@ -1,19 +1,24 @@
 //! The same players with the same scores everywhere.
 
 use std::{
-    fs::{self, File},
-    io::{BufWriter, Write as _},
+    error::Error,
+    fs::File,
+    io::{BufRead as _, BufReader, BufWriter, Write as _},
     path::{Path, PathBuf},
     time::Instant,
 };
 
 use centile::local::LocalRedis;
-use deadpool_redis::redis::{Client, cmd, pipe};
+use deadpool_redis::redis::{cmd, pipe};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
     common::{Bench, CENTILE, Outcome, output},
-    peers::{buckets, plain, sorted_sets},
+    peers::{
+        Answer, buckets, plain,
+        redis::{Redis, RedisClient},
+        sorted_sets,
+    },
     system::{BOARD, Site, System},
 };
 
@@ -49,7 +54,7 @@ pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, player
             let dir = dir.join(format!("sets-{players}"));
             let settings = [("appendonly", "yes"), ("appendfsync", "everysec")];
             let redis = tokio::task::spawn_blocking(move || LocalRedis::start_with(&dir, &settings)).await??;
-            fill_sets(&redis, file).await?;
+            fill_sets(&redis, file).await.map_err(|error| -> Box<dyn Error> { error })?;
             site.redis = Some(redis);
         }
         System::Centile => site.key = fill_centile(bench, &site, file)?,
@@ -68,18 +73,18 @@ fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str
 }
 
 /// Three sets and a hash for each player, many commands at a time.
-async fn fill_sets(redis: &LocalRedis, file: &Path) -> Outcome<()> {
-    let mut connection = Client::open(redis.url())?.get_multiplexed_async_connection().await?;
-    let text = fs::read_to_string(file)?;
-    let lines: Vec<&str> = text.lines().skip(1).collect();
-    for chunk in lines.chunks(CHUNK) {
+async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
+    let redis = Redis::connect(&redis.url(), RedisClient::Multiplexed).await?;
+    let mut lines = BufReader::new(File::open(file)?).lines().skip(1).peekable();
+    while lines.peek().is_some() {
         let mut adds = sorted_sets::SETS.map(|set| {
             let mut add = cmd("ZADD");
             add.arg(set);
             add
         });
         let mut commands = pipe();
-        for line in chunk {
+        for line in lines.by_ref().take(CHUNK) {
+            let line = line?;
             let [user, name, points] = line.split(',').collect::<Vec<_>>()[..] else {
                 return Err(format!("not a line of players: {line}").into());
             };
@@ -91,7 +96,7 @@ async fn fill_sets(redis: &LocalRedis, file: &Path) -> Outcome<()> {
         for add in adds {
             commands.add_command(add).ignore();
         }
-        commands.query_async::<()>(&mut connection).await?;
+        redis.run::<()>(&commands).await?;
     }
     Ok(())
 }

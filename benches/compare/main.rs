@@ -51,8 +51,8 @@ struct Arguments {
     #[arg(long, default_value_t = 8)]
     seconds: u32,
 
-    /// Numbers of players among whom ranks are read by one caller, with commas between
-    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 100_000, 1_000_000])]
+    /// Numbers of players among whom ranks are read by one caller, with commas between; powers of ten up to all unless given
+    #[arg(long, value_delimiter = ',')]
     growth: Vec<u64>,
 
     /// Only these systems, with commas between
@@ -110,6 +110,11 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     let mut results = Results::new(machine, players, page, arguments.seconds, rates);
 
     let mut steps = arguments.growth.clone();
+    if steps.is_empty() {
+        steps = vec![10_000, 100_000, 1_000_000, 10_000_000];
+        steps.retain(|step| *step < players);
+        steps.push(players);
+    }
     steps.sort_unstable();
     steps.dedup();
     for step in steps.iter().copied().filter(|step| *step != players) {

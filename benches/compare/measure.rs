@@ -86,6 +86,8 @@ impl Measure<'_> {
             eprintln!("round {}: {}: {}: {:.0}/s", round + 1, system.title(), cell.title(), figures.per_second);
             table.entry((*cell, system)).or_default().push(figures);
         }
+        // What it has accepted must be through before it is killed: between the ledger and the sets nobody would find it again.
+        self.rest(site).await?;
         let peak = serve.peak_memory_mb()?;
         if check.after {
             self.compare_at_rest(site, system, serve).await?;

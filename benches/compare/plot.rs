@@ -1,6 +1,6 @@
 //! The pictures: throughput as bars, ranks among ever more players as lines.
 
-use std::{error::Error, path::Path};
+use std::path::Path;
 
 use plotters::prelude::*;
 
@@ -39,7 +39,7 @@ pub fn draw(results: &Results, out: &Path) -> Outcome<()> {
 }
 
 /// A panel for each cell, since a top is asked for a thousand times as often as a bulk is written.
-fn throughput(results: &Results, file: &Path) -> Result<(), Box<dyn Error>> {
+fn throughput(results: &Results, file: &Path) -> Outcome<()> {
     let mut cells: Vec<Cell> = results.cells.iter().map(|record| record.cell).collect();
     cells.dedup();
     let rows = u32::try_from(cells.len().div_ceil(2))?;
@@ -80,7 +80,7 @@ fn rate(record: &Record) -> f64 {
 }
 
 /// Both axes are logarithmic: a rank that costs in proportion to the players is a rising line, one that does not a level one.
-fn growth(results: &Results, file: &Path) -> Result<(), Box<dyn Error>> {
+fn growth(results: &Results, file: &Path) -> Outcome<()> {
     let points: Vec<(System, f64, f64)> = results
         .growth
         .iter()

@@ -8,7 +8,7 @@ use crate::{
     common::{Outcome, median},
     load::Cell,
     measure::{Figures, Table},
-    mix::{Mix, Rates},
+    mix::{Kind, Mix, Rates},
     size::Size,
     system::System,
 };
@@ -60,6 +60,11 @@ impl Record {
     pub fn middle(&self, of: impl Fn(&Figures) -> f64) -> f64 {
         median(self.rounds.iter().map(of).collect())
     }
+
+    /// Over another's in the same round, the median of the rounds: what the machine did then, it did to both.
+    fn ratio(&self, other: &Self, of: fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().zip(&other.rounds).map(|(own, other)| of(own) / of(other)).collect())
+    }
 }
 
 impl Growth {
@@ -103,13 +108,16 @@ impl Results {
         if records.is_empty() {
             return Ok(());
         }
-        let centile = records.iter().find(|record| record.system == System::Centile);
+        let centile = records.iter().copied().find(|record| record.system == System::Centile);
         let at = if cell == Cell::Page { format!(", from {}", number(self.page as f64)) } else { String::new() };
         let (connections, seconds) = (cell.connections(), self.seconds);
         writeln!(text, "\n**{}{at}** ({connections} connections, {seconds} s a round)\n", capital(cell.title()))?;
         let what = if cell.writes() { "scores" } else { "requests" };
         let wal = if cell.writes() { " WAL bytes per score |" } else { "" };
-        writeln!(text, "| | {what}/s: median | from – to | ÷ Centile | p50, ms | p99, ms | p99.9, ms | errors |{wal}")?;
+        writeln!(
+            text,
+            "| | {what}/s: median | from – to | ÷ Centile | p50, ms (÷) | p99, ms (÷) | p99.9, ms (÷) | errors |{wal}"
+        )?;
         writeln!(
             text,
             "| --- | --- | --- | --- | --- | --- | --- | --- |{}",
@@ -117,22 +125,21 @@ impl Results {
         )?;
         for record in &records {
             let rates = record.rounds.iter().map(|figures| figures.per_second);
-            let (least, most) = rates.clone().fold((f64::MAX, 0.0_f64), |(low, high), n| (low.min(n), high.max(n)));
-            // A round's systems ran one after the other: what the machine did then, it did to all.
-            let ratio = centile.map_or("–".to_owned(), |centile| {
-                let pairs = rates.zip(&centile.rounds);
-                number(median(pairs.map(|(rate, centile)| rate / centile.per_second).collect()))
-            });
+            let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+            let ratio =
+                |of: fn(&Figures) -> f64| centile.map_or("–".to_owned(), |centile| number(record.ratio(centile, of)));
+            let latency = |of: fn(&Figures) -> f64| format!("{} ({})", number(record.middle(of)), ratio(of));
             write!(
                 text,
-                "| {} | {} | {} – {} | {ratio} | {} | {} | {} | {} |",
+                "| {} | {} | {} – {} | {} | {} | {} | {} | {} |",
                 record.system.title(),
                 number(record.middle(|figures| figures.per_second)),
                 number(least),
                 number(most),
-                number(record.middle(|figures| figures.p50_ms)),
-                number(record.middle(|figures| figures.p99_ms)),
-                number(record.middle(|figures| figures.p999_ms)),
+                ratio(|figures| figures.per_second),
+                latency(|figures| figures.p50_ms),
+                latency(|figures| figures.p99_ms),
+                latency(|figures| figures.p999_ms),
                 record.rounds.iter().map(|figures| figures.errors).sum::<u64>()
             )?;
             if cell.writes() {
@@ -175,11 +182,17 @@ impl Results {
             text,
             "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop)\n"
         )?;
-        writeln!(text, "| | | requests | failed | p50, ms | p99, ms | p99.9, ms |")?;
+        writeln!(text, "| | | requests | failed | p50, ms (÷ Centile) | p99, ms (÷) | p99.9, ms (÷) |")?;
         writeln!(text, "| --- | --- | --- | --- | --- | --- | --- |")?;
-        let ms = |ms: Option<f64>| ms.map_or("no answer".to_owned(), number);
+        let centile = self.mixes.iter().find(|mix| mix.system == System::Centile);
         for mix in &self.mixes {
-            for kind in &mix.kinds {
+            for (n, kind) in mix.kinds.iter().enumerate() {
+                let latency = |of: fn(&Kind) -> Option<f64>| match (of(kind), centile.and_then(|mix| of(&mix.kinds[n])))
+                {
+                    (Some(ms), Some(other)) => format!("{} ({})", number(ms), number(ms / other)),
+                    (Some(ms), None) => number(ms),
+                    (None, _) => "no answer".to_owned(),
+                };
                 writeln!(
                     text,
                     "| {} | {} | {} | {} | {} | {} | {} |",
@@ -187,9 +200,9 @@ impl Results {
                     kind.name,
                     kind.requests,
                     kind.failed,
-                    ms(kind.p50_ms),
-                    ms(kind.p99_ms),
-                    ms(kind.p999_ms)
+                    latency(|kind| kind.p50_ms),
+                    latency(|kind| kind.p99_ms),
+                    latency(|kind| kind.p999_ms)
                 )?;
             }
         }
@@ -203,15 +216,15 @@ impl Results {
         writeln!(text, "\n**How far behind answers were**, the mix still going on\n")?;
         writeln!(
             text,
-            "| | looked | ranks that were off | by, median | by, most | oldest counts, s | a score shows after its commit: p50, ms | most, ms |"
+            "| | ranks looked at | off | by, median | by, most | oldest counts, s | a score shows after its commit: p50, ms | most, ms | no answer |"
         )?;
-        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
+        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for mix in &self.mixes {
             let stale = &mix.staleness;
             let (differences, times) = (&stale.rank_differences, &stale.visible_after_ms);
             writeln!(
                 text,
-                "| {} | {} | {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 mix.system.title(),
                 differences.len(),
                 differences.iter().filter(|difference| **difference > 0).count(),
@@ -219,7 +232,8 @@ impl Results {
                 differences.last().copied().unwrap_or_default(),
                 if stale.counts_age_ms > 0 { number(stale.counts_age_ms as f64 / 1e3) } else { "–".to_owned() },
                 number(times.get(times.len() / 2).copied().unwrap_or_default()),
-                number(times.last().copied().unwrap_or_default())
+                number(times.last().copied().unwrap_or_default()),
+                stale.unanswered
             )?;
         }
         Ok(())
