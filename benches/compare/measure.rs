@@ -175,6 +175,14 @@ impl Measure<'_> {
             None
         };
         let per_second = scores / seconds;
-        Ok(Figures { per_second, p50_ms: p50, p99_ms: p99, p999_ms: p999, errors, wal_bytes_per_score })
+        let latency = |ms| if requests == 0 { f64::NAN } else { ms };
+        Ok(Figures {
+            per_second,
+            p50_ms: latency(p50),
+            p99_ms: latency(p99),
+            p999_ms: latency(p999),
+            errors,
+            wal_bytes_per_score,
+        })
     }
 }

@@ -111,7 +111,7 @@ impl Results {
         let centile = records.iter().copied().find(|record| record.system == System::Centile);
         let at = if cell == Cell::Page { format!(", from {}", number(self.page as f64)) } else { String::new() };
         let (connections, seconds) = (cell.connections(), self.seconds);
-        writeln!(text, "\n**{}{at}** ({connections} connections, {seconds} s a round)\n", capital(cell.title()))?;
+        writeln!(text, "\n**{}{at}** (connections: {connections}; {seconds} s a round)\n", capital(cell.title()))?;
         let what = if cell.writes() { "scores" } else { "requests" };
         let wal = if cell.writes() { " WAL bytes per score |" } else { "" };
         writeln!(
@@ -231,8 +231,8 @@ impl Results {
                 differences.get(differences.len() / 2).copied().unwrap_or_default(),
                 differences.last().copied().unwrap_or_default(),
                 if stale.counts_age_ms > 0 { number(stale.counts_age_ms as f64 / 1e3) } else { "–".to_owned() },
-                number(times.get(times.len() / 2).copied().unwrap_or_default()),
-                number(times.last().copied().unwrap_or_default()),
+                number(times.get(times.len() / 2).copied().unwrap_or(f64::NAN)),
+                number(times.last().copied().unwrap_or(f64::NAN)),
                 stale.unanswered
             )?;
         }
@@ -267,9 +267,10 @@ fn capital(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
 }
 
-/// Three digits that matter, or all of a large number.
+/// Three digits that matter, or all of a large number; a dash for what cannot be said.
 pub fn number(value: f64) -> String {
     match value.abs() {
+        size if !size.is_finite() => "–".to_owned(),
         size if size >= 1_000.0 => {
             let digits = format!("{value:.0}");
             let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
