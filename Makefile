@@ -9,10 +9,10 @@ SQLX_VERSION := 0.9.0
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench torture fmt schema prepare clean
+.PHONY: help setup run test check bench bench-full torture fmt schema prepare clean
 
 help: ## Shows this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-9s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
 
 setup: ## Installs PostgreSQL, Redis and a C compiler where they are missing; starts no service
 	@scripts/setup.sh
@@ -34,10 +34,14 @@ check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets
 
-bench: setup ## Measures ranks beside count(*), then closing, about 20 minutes; installs wrk where it is missing
+bench: setup ## Compares Centile with plain SQL, bucket tables and Redis, 1 M players, about 20 minutes; then closing, 15 more
 	@scripts/setup.sh bench
-	cargo bench --bench rank
+	cargo bench --bench compare -- --players 1000000 --seconds 4 --mix-seconds 60 --out $(TARGET)/compare
 	cargo bench --bench close
+
+bench-full: setup ## The same comparison with 10 M players and the mix held for 5 minutes; takes hours
+	@scripts/setup.sh bench
+	cargo bench --bench compare -- --players 10000000 --seconds 10 --mix-seconds 300 --out $(TARGET)/compare-full
 
 torture: setup ## Measures what takes hours: layouts under every spread of scores, ten million players, a held snapshot, settings
 	@scripts/setup.sh bench

@@ -30,6 +30,9 @@ has_redis() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v redis-server val
 
 has_compiler() { command -v cc >/dev/null; }
 
+# The one that compares systems: later versions may count otherwise. What it says goes out with a status of failure.
+has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
+
 # Whether version $1 is at least $2.
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ]; }
 
@@ -117,7 +120,7 @@ missing=() packages=()
 if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_OLDEST") packages+=(postgresql); fi
 if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
 if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
-if [ "${1:-}" = bench ] && ! command -v wrk >/dev/null; then missing+=("wrk") packages+=(wrk); fi
+if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
 if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
 
 if command -v apt-get >/dev/null; then
@@ -127,7 +130,7 @@ if command -v apt-get >/dev/null; then
         say "Add the repository of https://www.postgresql.org/download/linux/ and run this again."
         exit 1
     fi
-    if ! has_redis || ! has_compiler; then
+    if ! has_redis || ! has_compiler || { [ "${1:-}" = bench ] && ! has_wrk; }; then
         say "the packages were installed, and a program is still missing: ${missing[*]}"
         exit 1
     fi

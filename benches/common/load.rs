@@ -1,5 +1,7 @@
 //! Scores, and reads of a top, at a steady rate over HTTP: each request starts at its time, whether or not those before have
 //! been answered, and its latency counts from that time. A service that stands still is seen to.
+//!
+//! What a service cannot answer piles up only so far: a request that finds [`WAITING`] others before it has failed.
 
 use std::{
     collections::BTreeMap,
@@ -9,9 +11,14 @@ use std::{
 
 use rand::RngExt as _;
 use reqwest::{Client, RequestBuilder};
-use tokio::task::JoinHandle;
+use tokio::{sync::Semaphore, task::JoinHandle};
 
 use super::Outcome;
+
+/// Most requests of a load that are on their way at a time, and so its most connections; the others wait for their turn.
+const CONNECTIONS: usize = 512;
+/// Most requests of a load that wait or are on their way.
+const WAITING: usize = 10_000;
 
 /// What became of one request.
 struct Answer {
@@ -23,7 +30,9 @@ struct Answer {
 
 /// Requests that go on until this is stopped.
 pub struct Load {
+    /// One for each request that was due; until it is answered it says that it was not.
     answers: Arc<Mutex<Vec<Answer>>>,
+    connections: Arc<Semaphore>,
     task: JoinHandle<()>,
 }
 
@@ -34,6 +43,8 @@ pub struct Latency {
     pub failed: usize,
     pub p50: f64,
     pub p99: f64,
+    #[allow(dead_code, reason = "one of the benchmarks reports it")]
+    pub p999: f64,
     pub max: f64,
 }
 
@@ -41,40 +52,52 @@ impl Load {
     /// Begins; `request` makes each request.
     pub fn start(per_second: u32, request: impl Fn() -> RequestBuilder + Send + 'static) -> Self {
         let answers = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&answers);
+        let (waiting, connections) = (Arc::new(Semaphore::new(WAITING)), Arc::new(Semaphore::new(CONNECTIONS)));
+        let (kept, free) = (Arc::clone(&answers), Arc::clone(&connections));
         let task = tokio::spawn(async move {
             let begin = Instant::now();
             for n in 0_u32.. {
                 let at = begin + Duration::from_secs(1) * n / per_second;
                 tokio::time::sleep_until(at.into()).await;
-                let (request, kept) = (request(), Arc::clone(&kept));
+                let unanswered = Answer { at, latency: Duration::MAX, said: Err("no answer".to_owned()) };
+                let place = {
+                    let mut answers = kept.lock().unwrap_or_else(PoisonError::into_inner);
+                    answers.push(unanswered);
+                    answers.len() - 1
+                };
+                let Ok(turn) = Arc::clone(&waiting).try_acquire_owned() else { continue };
+                let (request, kept, free) = (request(), Arc::clone(&kept), Arc::clone(&free));
                 tokio::spawn(async move {
-                    let said = answer(request).await;
-                    let answer = Answer { at, latency: at.elapsed(), said };
-                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                    let _turn = turn;
+                    let Ok(_connection) = free.acquire().await else { return };
+                    let answer = Answer { at, said: answer(request).await, latency: at.elapsed() };
+                    kept.lock().unwrap_or_else(PoisonError::into_inner)[place] = answer;
                 });
             }
         });
-        Self { answers, task }
+        Self { answers, connections, task }
     }
 
-    /// No further requests; returns when those under way have had the time to be answered.
+    /// No further requests; returns when those under way have had the time to be answered. What still waits then is never sent.
     pub async fn stop(&self) {
         self.task.abort();
         tokio::time::sleep(Duration::from_secs(3)).await;
+        self.connections.close();
     }
 
-    /// Of the requests that began in a stretch of time. All that are not 200 have failed.
+    /// Of the requests that began in a stretch of time. All that are not 200 have failed; what has not been answered took
+    /// longer than anything.
     pub fn latency(&self, from: Instant, to: Instant) -> Latency {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answers: Vec<_> = answers.iter().filter(|answer| from <= answer.at && answer.at < to).collect();
         let failed = answers.iter().filter(|answer| !matches!(&answer.said, Ok((200, _)))).count();
         let mut latencies: Vec<_> = answers.iter().map(|answer| answer.latency.as_secs_f64() * 1e3).collect();
         latencies.sort_by(f64::total_cmp);
-        let at =
-            |percent: usize| latencies.get((latencies.len() * percent / 100).min(latencies.len().saturating_sub(1)));
-        let at = |percent| at(percent).copied().unwrap_or(f64::NAN);
-        Latency { answers: answers.len(), failed, p50: at(50), p99: at(99), max: at(100) }
+        let at = |permille: usize| {
+            latencies.get((latencies.len() * permille / 1_000).min(latencies.len().saturating_sub(1)))
+        };
+        let at = |permille| at(permille).copied().unwrap_or(f64::NAN);
+        Latency { answers: answers.len(), failed, p50: at(500), p99: at(990), p999: at(999), max: at(1_000) }
     }
 
     /// How often each thing was said.

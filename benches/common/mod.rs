@@ -109,18 +109,17 @@ impl Bench {
 
     /// What statements answer, one session for all of them: rows as lines, columns divided by `|`.
     pub fn psql(&self, sql: &str) -> Outcome<String> {
-        let text =
-            output(Command::new(self.servers.postgres.program("psql")).arg(self.servers.database_url()).args([
-                "-X",
-                "-q",
-                "-A",
-                "-t",
-                "-v",
-                "ON_ERROR_STOP=1",
-                "-c",
-                sql,
-            ]))?;
-        Ok(text.trim_end().to_owned())
+        self.psql_in("postgres", &[sql])
+    }
+
+    /// As [`Self::psql`], in a database of that name, each text by itself: one may be a command of psql's own.
+    pub fn psql_in(&self, database: &str, texts: &[&str]) -> Outcome<String> {
+        let mut command = Command::new(self.servers.postgres.program("psql"));
+        command.arg(self.servers.postgres.url(database)).args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+        for text in texts {
+            command.args(["-c", text]);
+        }
+        Ok(output(&mut command)?.trim_end().to_owned())
     }
 
     /// The day, the machine and the server, in a line.
@@ -139,7 +138,7 @@ impl Bench {
     }
 }
 
-/// A `centile serve` that ends with this value.
+/// A server of scores, `centile serve` as a rule, that ends with this value.
 pub struct Serve {
     child: Child,
     /// `http://127.0.0.1:PORT`.
@@ -147,13 +146,14 @@ pub struct Serve {
 }
 
 impl Serve {
+    #[allow(dead_code, reason = "one of the benchmarks has a database for each system")]
     pub fn start(bench: &Bench, arguments: &[&str]) -> Outcome<Self> {
-        let mut child = bench
-            .command()
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .spawn()?;
+        Self::spawn(bench.command().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments))
+    }
+
+    /// Any program that says where it listens as `centile serve` does.
+    pub fn spawn(command: &mut Command) -> Outcome<Self> {
+        let mut child = command.stdout(Stdio::piped()).spawn()?;
         let mut line = String::new();
         BufReader::new(child.stdout.take().ok_or("no output of serve")?).read_line(&mut line)?;
         let address = line.trim().strip_prefix("listening on ").ok_or("serve did not start")?.to_owned();

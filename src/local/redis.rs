@@ -21,12 +21,14 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// How often another port is tried when somebody took the one that was free.
 const PORTS: u32 = 5;
 
-/// A Redis of our own, on 127.0.0.1, that keeps nothing on disk. It stops when this value is dropped, or when this
-/// process ends in whatever way.
+/// A Redis of our own, on 127.0.0.1, that keeps nothing on disk unless told to. It stops when this value is dropped, or
+/// when this process ends in whatever way.
 #[derive(Debug)]
 pub struct LocalRedis {
     dir: PathBuf,
     program: PathBuf,
+    /// Settings, as (name, value), beside those made here; they win.
+    settings: Vec<(String, String)>,
     port: u16,
     process: Process,
 }
@@ -36,9 +38,15 @@ impl LocalRedis {
     ///
     /// [`Error::Internal`] when Redis is not installed or does not start.
     pub fn start(dir: &Path) -> Result<Self> {
+        Self::start_with(dir, &[])
+    }
+
+    /// As [`Self::start`], with settings, as (name, value), that win over those made here.
+    pub fn start_with(dir: &Path, settings: &[(&str, &str)]) -> Result<Self> {
         let dir = account::make(dir)?;
         let process = Process::new(&[&dir])?;
-        let mut server = Self { dir, program: program::redis()?, port: 0, process };
+        let settings = settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let mut server = Self { dir, program: program::redis()?, settings, port: 0, process };
         for _ in 1..PORTS {
             server.port = free_port()?;
             if server.launch().is_ok() {
@@ -48,6 +56,12 @@ impl LocalRedis {
         server.port = free_port()?;
         server.launch()?;
         Ok(server)
+    }
+
+    /// The folder that holds everything.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// Its address.
@@ -100,6 +114,9 @@ impl LocalRedis {
         command.args(["--bind", "127.0.0.1", "--port", &self.port.to_string()]);
         command.args(["--save", "", "--appendonly", "no", "--daemonize", "no", "--logfile", "", "--dir"]);
         command.arg(&self.dir).current_dir(&self.dir);
+        for (name, value) in &self.settings {
+            command.arg(format!("--{name}")).arg(value);
+        }
         let errors: File = output.try_clone().map_err(failed("open Redis's log"))?;
         command.stdout(output).stderr(errors);
         self.process.start(command)?;

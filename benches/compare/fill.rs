@@ -1,0 +1,114 @@
+//! The same players with the same scores everywhere.
+
+use std::{
+    error::Error,
+    fs::File,
+    io::{BufRead as _, BufReader, BufWriter, Write as _},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use centile::local::LocalRedis;
+use deadpool_redis::redis::{cmd, pipe};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+
+use crate::{
+    common::{Bench, CENTILE, Outcome, output},
+    peers::{
+        Answer, buckets, plain,
+        redis::{Redis, RedisClient},
+        sorted_sets,
+    },
+    system::{BOARD, Site, System},
+};
+
+/// Scores are 0 to this.
+const SCORE_MAX: i64 = 1_000_000;
+/// Players whose commands go to Redis together.
+const CHUNK: usize = 10_000;
+
+/// A file of players and scores, always the same for a number of players.
+pub fn write_scores(dir: &Path, players: u64) -> Outcome<PathBuf> {
+    let file = dir.join("scores.csv");
+    let mut random = StdRng::seed_from_u64(1);
+    let mut out = BufWriter::new(File::create(&file)?);
+    writeln!(out, "user_id,user_name,points")?;
+    for n in 1..=players {
+        writeln!(out, "player-{n},Player {n},{}", random.random_range(0..=SCORE_MAX))?;
+    }
+    out.flush()?;
+    Ok(file)
+}
+
+/// A store with the players of the file, ready to be asked.
+pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, players: u64) -> Outcome<Site> {
+    let began = Instant::now();
+    let database = format!("{}_{players}", format!("{system:?}").to_lowercase());
+    bench.psql(&format!("CREATE DATABASE {database}"))?;
+    let mut site = Site { system, database, players, redis: None, key: String::new() };
+    match system {
+        System::Plain => fill_tables(bench, &site, file, plain::TABLES, plain::FILL)?,
+        System::Buckets => fill_tables(bench, &site, file, buckets::TABLES, buckets::FILL)?,
+        System::SortedSets => {
+            fill_tables(bench, &site, file, sorted_sets::TABLES, sorted_sets::FILL)?;
+            let dir = dir.join(format!("sets-{players}"));
+            let settings = [("appendonly", "yes"), ("appendfsync", "everysec")];
+            let redis = tokio::task::spawn_blocking(move || LocalRedis::start_with(&dir, &settings)).await??;
+            fill_sets(&redis, file).await.map_err(|error| -> Box<dyn Error> { error })?;
+            site.redis = Some(redis);
+        }
+        System::Centile => site.key = fill_centile(bench, &site, file)?,
+        System::Constant | System::SortedSetsBatched => return Err("it has no players of its own".into()),
+    }
+    bench.psql_in(&site.database, &["VACUUM ANALYZE", "CHECKPOINT"])?;
+    eprintln!("{}: {players} players loaded in {:.0} s", system.title(), began.elapsed().as_secs_f64());
+    Ok(site)
+}
+
+fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str) -> Outcome<()> {
+    let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
+    let given = "CREATE UNLOGGED TABLE given (user_id text, user_name text, points bigint)";
+    bench.psql_in(&site.database, &[tables, given, &copy, "ANALYZE given", rows, "DROP TABLE given"])?;
+    Ok(())
+}
+
+/// Three sets and a hash for each player, many commands at a time.
+async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
+    let redis = Redis::connect(&redis.url(), RedisClient::Multiplexed).await?;
+    let mut lines = BufReader::new(File::open(file)?).lines().skip(1).peekable();
+    while lines.peek().is_some() {
+        let mut adds = sorted_sets::SETS.map(|set| {
+            let mut add = cmd("ZADD");
+            add.arg(set);
+            add
+        });
+        let mut commands = pipe();
+        for line in lines.by_ref().take(CHUNK) {
+            let line = line?;
+            let [user, name, points] = line.split(',').collect::<Vec<_>>()[..] else {
+                return Err(format!("not a line of players: {line}").into());
+            };
+            for add in &mut adds {
+                add.arg(points).arg(user);
+            }
+            commands.cmd("HSET").arg(sorted_sets::user_key(user)).arg("name").arg(name).ignore();
+        }
+        for add in adds {
+            commands.add_command(add).ignore();
+        }
+        redis.run::<()>(&commands).await?;
+    }
+    Ok(())
+}
+
+fn fill_centile(bench: &Bench, site: &Site, file: &Path) -> Outcome<String> {
+    let centile = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(CENTILE);
+        command.env("DATABASE_URL", bench.servers.postgres.url(&site.database));
+        output(command.args(arguments))
+    };
+    centile(&["migrate"])?;
+    centile(&["board", "create", BOARD, "--periods", "all_time,week,month"])?;
+    centile(&["import", "--fast", file.to_str().ok_or("a path that is no text")?, "--board", BOARD])?;
+    Ok(centile(&["key", "create", "--name", "bench", "--role", "server"])?.trim().to_owned())
+}

@@ -1,0 +1,209 @@
+//! Centile beside the alternatives: the same players, the same HTTP calls, the same load, in one run on one machine. benches/README.md
+//! says what the alternatives are and how to read the tables. `make bench` runs it.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Parser, ValueEnum as _};
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod check;
+mod fill;
+mod load;
+mod measure;
+mod mix;
+mod peers;
+mod plot;
+mod report;
+mod server;
+mod size;
+mod stale;
+mod system;
+
+use common::{Bench, Outcome};
+use load::Cell;
+use measure::{Check, Measure, Table};
+use mix::Rates;
+use report::{Growth, Memory, Results};
+use server::Serving;
+use size::Size;
+use system::{BOARD, Options, Site, System};
+
+/// What to compare.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Players of every system
+    #[arg(long, default_value_t = 1_000_000)]
+    players: u64,
+
+    /// Rounds; each asks every system in turn
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+
+    /// Seconds of each cell
+    #[arg(long, default_value_t = 8)]
+    seconds: u32,
+
+    /// Numbers of players among whom ranks are read by one caller, with commas between; powers of ten up to all unless given
+    #[arg(long, value_delimiter = ',')]
+    growth: Vec<u64>,
+
+    /// Only these systems, with commas between
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<System>,
+
+    /// Only these cells, with commas between
+    #[arg(long, value_enum, value_delimiter = ',')]
+    cells: Vec<Cell>,
+
+    /// Folder for results.json, results.md and the plots
+    #[arg(long, default_value = "target/compare")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    rates: Rates,
+
+    #[command(flatten)]
+    serving: Serving,
+
+    /// What cargo gives to every benchmark
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+#[tokio::main]
+async fn main() -> Outcome<()> {
+    let arguments = Arguments::parse();
+    if arguments.serving.run().await.map_err(|error| -> Box<dyn Error> { error })? {
+        return Ok(());
+    }
+    Bench::run_as_recommended(async |bench, dir| measure(bench, dir, &arguments).await).await
+}
+
+async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()> {
+    let Arguments { players, rounds, rates, .. } = *arguments;
+    let mut systems =
+        if arguments.only.is_empty() { System::value_variants().to_vec() } else { arguments.only.clone() };
+    if !systems.contains(&System::Centile) {
+        // It is the size of Centile's top that is answered.
+        systems.retain(|system| system.has_players());
+    }
+    let cells = if arguments.cells.is_empty() { Cell::value_variants() } else { &arguments.cells };
+    let options = Options {
+        redis_client: arguments.serving.redis_client,
+        // As many as Centile gives a board on this machine.
+        lanes: std::thread::available_parallelism()?.get().min(4),
+        body: dir.join("top.json"),
+        log: dir.join("server.log"),
+    };
+    let page = 500_000.min(players / 2).max(1);
+    let measure = Measure { bench, dir, options: &options, cells, seconds: arguments.seconds, page };
+    let redis = size::redis_says(&bench.servers.redis_url(), "server", "redis_version").await?;
+    let machine = format!("{}, Redis {redis}, {}", bench.machine()?, load::version());
+    let mut results = Results::new(machine, players, page, arguments.seconds, rates);
+
+    let mut steps = arguments.growth.clone();
+    if steps.is_empty() {
+        steps = vec![10_000, 100_000, 1_000_000, 10_000_000];
+        steps.retain(|step| *step < players);
+        steps.push(players);
+    }
+    steps.sort_unstable();
+    steps.dedup();
+    for step in steps.iter().copied().filter(|step| *step != players) {
+        results.growth.extend(growth(&measure, &systems, step, rounds).await?);
+    }
+    let sites = fill_all(bench, dir, &systems, players).await?;
+    for site in &sites {
+        results.sizes.push(Size::of(bench, site, "loaded").await?);
+        if site.system == System::Centile {
+            let serve = site.serve(bench, System::Centile, &options)?;
+            let url = format!("{}/v1/boards/{BOARD}/scores?limit=10", serve.address);
+            fs::write(&options.body, reqwest::get(url).await?.error_for_status()?.bytes().await?)?;
+        }
+    }
+    if steps.contains(&players) {
+        results.growth.extend(ranks(&measure, &sites, rounds).await?);
+        results.growth.sort_by_key(|growth| growth.players);
+    }
+    let mut table = Table::new();
+    let mut memory = BTreeMap::<System, f64>::new();
+    for round in 0..rounds {
+        for system in &systems {
+            let Some(site) = sites.iter().find(|site| site.system == system.store()) else {
+                measure.constant(round, &mut table)?;
+                continue;
+            };
+            let check = Check { before: round == 0, after: round + 1 == rounds };
+            let peak = measure.system(site, *system, round, check, &mut table).await?;
+            let most = memory.entry(*system).or_default();
+            *most = most.max(peak);
+        }
+    }
+    results.cells = report::records(table);
+    results.memory = memory.into_iter().map(|(system, mib)| Memory { system, mib }).collect();
+    if !rates.duration().is_zero() {
+        for system in systems.iter().filter(|system| system.has_players()) {
+            let site = sites.iter().find(|site| site.system == system.store()).ok_or("a system without players")?;
+            results.mixes.push(mix::hold(&measure, site, *system, rates).await?);
+        }
+    }
+    for site in &sites {
+        results.sizes.push(Size::of(bench, site, "after all this").await?);
+    }
+    write(&results, &arguments.out)
+}
+
+/// Stores of the systems, with the same players.
+async fn fill_all(bench: &Bench, dir: &Path, systems: &[System], players: u64) -> Outcome<Vec<Site>> {
+    let file = fill::write_scores(dir, players)?;
+    let mut sites: Vec<Site> = Vec::new();
+    for store in systems.iter().map(|system| system.store()).filter(|store| store.has_players()) {
+        if !sites.iter().any(|site| site.system == store) {
+            sites.push(fill::fill(bench, dir, &file, store, players).await?);
+        }
+    }
+    fs::remove_file(file)?;
+    Ok(sites)
+}
+
+/// Ranks among so many players, whose stores are made for this and go with it.
+async fn growth(measure: &Measure<'_>, systems: &[System], players: u64, rounds: u32) -> Outcome<Vec<Growth>> {
+    let sites = fill_all(measure.bench, measure.dir, systems, players).await?;
+    let measure = Measure { page: 500_000.min(players / 2).max(1), ..*measure };
+    let found = ranks(&measure, &sites, rounds).await?;
+    for site in &sites {
+        measure.bench.psql(&format!("DROP DATABASE {} WITH (FORCE)", site.database))?;
+    }
+    Ok(found)
+}
+
+/// Ranks for one caller, in turn.
+async fn ranks(measure: &Measure<'_>, sites: &[Site], rounds: u32) -> Outcome<Vec<Growth>> {
+    let mut found: Vec<_> =
+        sites.iter().map(|site| Growth { players: site.players, system: site.system, rounds: Vec::new() }).collect();
+    for round in 0..rounds {
+        for (site, growth) in sites.iter().zip(&mut found) {
+            growth.rounds.push(measure.growth(site, round, round == 0).await?);
+        }
+    }
+    Ok(found)
+}
+
+/// Prints the tables, and leaves them with the figures and plots in a folder.
+fn write(results: &Results, out: &Path) -> Outcome<()> {
+    fs::create_dir_all(out)?;
+    fs::write(out.join("results.json"), serde_json::to_string_pretty(results)?)?;
+    let text = results.markdown()?;
+    fs::write(out.join("results.md"), &text)?;
+    plot::draw(results, out)?;
+    println!("{text}");
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! 100 bucket tables as published: a rank is the players of the buckets above, counted once a minute, and a count in the player's
+//! own bucket. No stripes, and no state that an answer is exact for.
+
+use std::{
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use sqlx::{AssertSqlSafe, PgConnection, PgPool};
+
+use super::{Answer, Event, Peer, Pools, Row, SideRow, Standing, folded, scores_of};
+
+/// Tables and functions, before they are filled.
+pub const TABLES: &str = include_str!("buckets.sql");
+
+/// Ranges with equally many players each, and every player in the bucket of his score; from `given`.
+pub const FILL: &str = "
+    INSERT INTO bounds SELECT percentile_disc(ARRAY(SELECT n / 100.0 FROM generate_series(1, 99) AS n)) WITHIN GROUP (ORDER BY points)
+                       FROM given;
+    INSERT INTO users SELECT user_id, user_name, points, width_bucket(points, (SELECT lows FROM bounds)) FROM given;
+    INSERT INTO buckets SELECT bucket, score, user_id FROM users ORDER BY bucket, score, user_id;
+    ALTER TABLE users ADD PRIMARY KEY (user_id);
+    CREATE INDEX buckets_score_idx ON buckets (score, user_id)";
+
+const BUCKETS: usize = 100;
+/// How long counts are used.
+const LIFETIME: Duration = Duration::from_mins(1);
+
+/// Statements that name a bucket's table, so that none of the other 99 is locked or planned. Names come by a sub-select: not knowing
+/// the limit, the planner would join with all users.
+struct Statements {
+    count: Arc<str>,
+    around: Arc<str>,
+    page: Arc<str>,
+}
+
+impl Statements {
+    fn of(bucket: usize) -> Self {
+        let table = format!("bucket_{bucket:02}");
+        Self {
+            count: format!("SELECT count(*) FROM {table} WHERE score > $1").into(),
+            // Neighbours, nearest first, with the players between them and the score asked for.
+            around: format!(
+                "SELECT * FROM (
+                     SELECT -1, (SELECT count(*) FROM {table} b WHERE b.score > $1 AND b.score <= n.score), n.user_id,
+                            (SELECT u.user_name FROM users u WHERE u.user_id = n.user_id), n.score
+                     FROM (SELECT * FROM {table} WHERE (score, user_id) > ($1, $2) ORDER BY score, user_id LIMIT $3) n
+                     ORDER BY n.score, n.user_id) a
+                 UNION ALL
+                 SELECT * FROM (
+                     SELECT 1, (SELECT count(*) FROM {table} b WHERE b.score <= $1 AND b.score > n.score), n.user_id,
+                            (SELECT u.user_name FROM users u WHERE u.user_id = n.user_id), n.score
+                     FROM (SELECT * FROM {table} WHERE (score, user_id) < ($1, $2) ORDER BY score DESC, user_id DESC LIMIT $3) n
+                     ORDER BY n.score DESC, n.user_id DESC) b"
+            )
+            .into(),
+            // A rank is the position less the equals before, who are all in the same bucket.
+            page: format!(
+                "SELECT p.position - (SELECT count(*) FROM {table} e WHERE e.score = p.score AND e.user_id > p.user_id),
+                        p.user_id, (SELECT u.user_name FROM users u WHERE u.user_id = p.user_id), p.score
+                 FROM (SELECT k.user_id, k.score, $1 + row_number() OVER (ORDER BY k.score DESC, k.user_id DESC) AS position
+                       FROM (SELECT user_id, score FROM {table} ORDER BY score DESC, user_id DESC OFFSET $1 LIMIT $2) k) p
+                 ORDER BY p.position"
+            )
+            .into(),
+        }
+    }
+}
+
+/// Players of each bucket, and when they were counted.
+#[derive(Clone)]
+struct Counts {
+    players: [i64; BUCKETS],
+    at: Instant,
+}
+
+impl Counts {
+    async fn read(pool: &PgPool) -> Answer<Self> {
+        let at = Instant::now();
+        let rows: Vec<(i16, i64)> =
+            sqlx::query_as("SELECT bucket, count(*) FROM buckets GROUP BY bucket").fetch_all(pool).await?;
+        let mut players = [0; BUCKETS];
+        for (bucket, count) in rows {
+            players[usize::try_from(bucket)?] = count;
+        }
+        Ok(Self { players, at })
+    }
+
+    fn above(&self, bucket: usize) -> i64 {
+        self.players[bucket + 1..].iter().sum()
+    }
+}
+
+pub struct Buckets {
+    pools: Pools,
+    statements: Vec<Statements>,
+    counts: Arc<RwLock<Counts>>,
+}
+
+impl Buckets {
+    pub async fn new(database_url: &str) -> Answer<Self> {
+        let pools = Pools::new(database_url)?;
+        let counts = Arc::new(RwLock::new(Counts::read(&pools.readers).await?));
+        // Counted beside the requests, so that none of them waits for it.
+        let (kept, pool) = (Arc::clone(&counts), pools.readers.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LIFETIME).await;
+                match Counts::read(&pool).await {
+                    Ok(counts) => *kept.write().unwrap_or_else(PoisonError::into_inner) = counts,
+                    Err(error) => eprintln!("counts of buckets: {error}"),
+                }
+            }
+        });
+        Ok(Self { pools, statements: (0..BUCKETS).map(Statements::of).collect(), counts })
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Neighbours of a player, best first, going on in the next buckets where his own ends.
+    async fn neighbours(
+        &self,
+        connection: &mut PgConnection,
+        counts: &Counts,
+        (bucket, me): (usize, &Row),
+        around: i64,
+    ) -> Answer<(Vec<Row>, Vec<Row>)> {
+        let wanted = usize::try_from(around)?;
+        let [mut above, mut below] = self.beside(connection, (bucket, me.rank), me, around).await?;
+        for next in bucket + 1..BUCKETS {
+            if above.len() >= wanted {
+                break;
+            }
+            // All of that bucket stand above, and the player's rank there is the one after its last.
+            let rank = 1 + counts.above(next) + counts.players[next];
+            let [more, _] = self.beside(connection, (next, rank), me, around).await?;
+            above.extend(more);
+        }
+        for next in (0..bucket).rev() {
+            if below.len() >= wanted {
+                break;
+            }
+            let [_, more] = self.beside(connection, (next, 1 + counts.above(next)), me, around).await?;
+            below.extend(more);
+        }
+        above.truncate(wanted);
+        above.reverse();
+        below.truncate(wanted);
+        Ok((above, below))
+    }
+
+    /// The players of one bucket just above and below a place, nearest first, given the rank that it has there.
+    async fn beside(
+        &self,
+        connection: &mut PgConnection,
+        (bucket, rank): (usize, i64),
+        me: &Row,
+        around: i64,
+    ) -> Answer<[Vec<Row>; 2]> {
+        let found: Vec<SideRow> = sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements[bucket].around)))
+            .bind(me.score)
+            .bind(&me.user_id)
+            .bind(around)
+            .fetch_all(connection)
+            .await?;
+        let mut sides = [Vec::new(), Vec::new()];
+        for (side, between, user_id, user_name, score) in found {
+            let row = Row { rank: rank + i64::from(side) * between, user_id, user_name: Some(user_name), score };
+            sides[usize::from(side > 0)].push(row);
+        }
+        Ok(sides)
+    }
+}
+
+impl Peer for Buckets {
+    async fn standing(&self, user: String, around: i64) -> Answer<Option<Standing>> {
+        let counts = self.counts();
+        let mut connection = self.pools.readers.acquire().await?;
+        let found: Option<(String, i64, i16)> =
+            sqlx::query_as("SELECT user_name, score, bucket FROM users WHERE user_id = $1")
+                .bind(&user)
+                .fetch_optional(&mut *connection)
+                .await?;
+        let Some((user_name, score, bucket)) = found else { return Ok(None) };
+        let bucket = usize::try_from(bucket)?;
+        let higher: i64 = sqlx::query_scalar(AssertSqlSafe(Arc::clone(&self.statements[bucket].count)))
+            .bind(score)
+            .fetch_one(&mut *connection)
+            .await?;
+        let row = Row { rank: 1 + counts.above(bucket) + higher, user_id: user, user_name: Some(user_name), score };
+        let (above, below) = match around {
+            0 => (Vec::new(), Vec::new()),
+            _ => self.neighbours(&mut connection, &counts, (bucket, &row), around).await?,
+        };
+        let counts_age_ms = Some(u64::try_from(counts.at.elapsed().as_millis())?);
+        Ok(Some(Standing { row, above, below, counts_age_ms }))
+    }
+
+    async fn page(&self, from: i64, limit: i64) -> Answer<Vec<Row>> {
+        let counts = self.counts();
+        let mut rows: Vec<Row> = Vec::new();
+        let (mut skip, mut above) = (from - 1, 0);
+        for (bucket, players) in counts.players.iter().enumerate().rev() {
+            if skip < *players {
+                let left = limit - i64::try_from(rows.len())?;
+                let found: Vec<(i64, String, String, i64)> =
+                    sqlx::query_as(AssertSqlSafe(Arc::clone(&self.statements[bucket].page)))
+                        .bind(skip)
+                        .bind(left)
+                        .fetch_all(&self.pools.readers)
+                        .await?;
+                rows.extend(found.into_iter().map(|(place, user_id, user_name, score)| Row {
+                    rank: above + place,
+                    user_id,
+                    user_name: Some(user_name),
+                    score,
+                }));
+                if rows.len() >= usize::try_from(limit)? {
+                    break;
+                }
+                skip = 0;
+            } else {
+                skip -= players;
+            }
+            above += players;
+        }
+        Ok(rows)
+    }
+
+    async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
+        if let [Event { user_id, points }] = &events[..] {
+            let query = sqlx::query_scalar("SELECT add_score($1, $2)").bind(user_id).bind(points);
+            return Ok(vec![query.fetch_one(&self.pools.writers).await?]);
+        }
+        let (users, points) = folded(&events);
+        let query = sqlx::query_as("SELECT player, new_score FROM add_scores($1, $2)").bind(users).bind(points);
+        let scores = query.fetch_all(&self.pools.writers).await?;
+        scores_of(&events, scores)
+    }
+}

@@ -1,0 +1,117 @@
+//! The alternatives, as a careful user would build them. Each answers the same four questions; `server.rs` puts the same HTTP
+//! before all of them. README.md says what each is and why.
+
+pub mod buckets;
+pub mod constant;
+pub mod lane;
+pub mod plain;
+pub mod redis;
+pub mod sorted_sets;
+
+use std::{error::Error, str::FromStr as _};
+
+use serde::{Deserialize, Serialize};
+use sqlx::{
+    PgPool,
+    postgres::{PgConnectOptions, PgPoolOptions},
+};
+
+/// Connections of each server, as `centile serve` has them unless told otherwise.
+const READ_CONNECTIONS: u32 = 16;
+const WRITE_CONNECTIONS: u32 = 8;
+
+pub type Answer<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// A scoring event, as Centile takes it.
+#[derive(Debug, Deserialize)]
+pub struct Event {
+    pub user_id: String,
+    pub points: i64,
+}
+
+/// A player's line.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub rank: i64,
+    pub user_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_name: Option<String>,
+    pub score: i64,
+}
+
+/// A player, with those just above and below, best first.
+#[derive(Debug, Serialize)]
+pub struct Standing {
+    #[serde(flatten)]
+    pub row: Row,
+    pub above: Vec<Row>,
+    pub below: Vec<Row>,
+    /// How old the cached counts are that the rank was made from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts_age_ms: Option<u64>,
+}
+
+/// What every system is asked.
+pub trait Peer: Send + Sync + 'static {
+    /// A player with `around` neighbours on either side; `None` for one who has no score.
+    fn standing(&self, user: String, around: i64) -> impl Future<Output = Answer<Option<Standing>>>;
+
+    /// `limit` players from a position, from 1.
+    fn page(&self, from: i64, limit: i64) -> impl Future<Output = Answer<Vec<Row>>>;
+
+    /// Writes events and gives the new score after each; of a player with several, the last one.
+    fn write(&self, events: Vec<Event>) -> impl Future<Output = Answer<Vec<i64>>>;
+}
+
+/// Connections to PostgreSQL, with the settings that Centile gives its own.
+pub struct Pools {
+    pub readers: PgPool,
+    pub writers: PgPool,
+}
+
+impl Pools {
+    pub fn new(url: &str) -> Answer<Self> {
+        // A peer names a statement for each of 100 tables.
+        let options = PgConnectOptions::from_str(url)?
+            .statement_cache_capacity(1_000)
+            .options([("jit", "off"), ("synchronous_commit", "on")]);
+        let reading = options.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
+        let pool = |connections, options| {
+            PgPoolOptions::new().max_connections(connections).test_before_acquire(false).connect_lazy_with(options)
+        };
+        Ok(Self { readers: pool(READ_CONNECTIONS, reading), writers: pool(WRITE_CONNECTIONS, options) })
+    }
+}
+
+/// Users and points of events, each player's points in one sum.
+pub fn folded(events: &[Event]) -> (Vec<&str>, Vec<i64>) {
+    let mut sums = std::collections::BTreeMap::<&str, i64>::new();
+    for event in events {
+        *sums.entry(&event.user_id).or_default() += event.points;
+    }
+    sums.into_iter().unzip()
+}
+
+/// The score after each event, from the scores of its players.
+pub fn scores_of(events: &[Event], scores: Vec<(String, i64)>) -> Answer<Vec<i64>> {
+    let scores: std::collections::HashMap<_, _> = scores.into_iter().collect();
+    events.iter().map(|event| Ok(*scores.get(&event.user_id).ok_or("a player without a new score")?)).collect()
+}
+
+/// Rows that came as (side, rank, `user_id`, `user_name`, score), side 0 the player, -1 and 1 those above and below, nearest first.
+pub type SideRow = (i32, i64, String, String, i64);
+
+/// The player and the neighbours of [`SideRow`]s.
+pub fn standing(rows: Vec<SideRow>) -> Option<Standing> {
+    let (mut player, mut above, mut below) = (None, Vec::new(), Vec::new());
+    for (side, rank, user_id, user_name, score) in rows {
+        let row = Row { rank, user_id, user_name: Some(user_name), score };
+        match side {
+            0 => player = Some(row),
+            -1 => above.push(row),
+            _ => below.push(row),
+        }
+    }
+    above.sort_by_key(|row| std::cmp::Reverse(row.score));
+    Some(Standing { row: player?, above, below, counts_age_ms: None })
+}

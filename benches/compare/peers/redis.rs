@@ -1,0 +1,51 @@
+//! The way to Redis: one connection that all callers share, or a pool.
+
+use clap::ValueEnum;
+use deadpool_redis::{
+    Pool, Runtime,
+    redis::{AsyncConnectionConfig, Client, FromRedisValue, Pipeline, aio::MultiplexedConnection},
+};
+
+use super::Answer;
+
+/// How callers reach Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RedisClient {
+    /// One connection: what several callers send goes together
+    Multiplexed,
+    /// deadpool-redis, as many connections as there are to PostgreSQL for reading; it sends PING before each use
+    Pool,
+}
+
+pub enum Redis {
+    Multiplexed(MultiplexedConnection),
+    Pool(Pool),
+}
+
+impl Redis {
+    pub async fn connect(url: &str, client: RedisClient) -> Answer<Self> {
+        Ok(match client {
+            RedisClient::Multiplexed => {
+                // Under load an answer may take longer than the half second that is the default.
+                let config = AsyncConnectionConfig::new().set_response_timeout(None);
+                Self::Multiplexed(Client::open(url)?.get_multiplexed_async_connection_with_config(&config).await?)
+            }
+            RedisClient::Pool => Self::Pool(
+                deadpool_redis::Config::from_url(url)
+                    .builder()?
+                    .max_size(super::READ_CONNECTIONS as usize)
+                    .runtime(Runtime::Tokio1)
+                    .build()?,
+            ),
+        })
+    }
+
+    /// Sends commands together, and gives what they answer.
+    pub async fn run<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Answer<T> {
+        Ok(match self {
+            // A clone is the same connection.
+            Self::Multiplexed(connection) => pipeline.query_async(&mut connection.clone()).await?,
+            Self::Pool(pool) => pipeline.query_async(&mut pool.get().await?).await?,
+        })
+    }
+}

@@ -1,0 +1,151 @@
+//! Redis sorted sets beside a ledger in PostgreSQL: a score is committed there, then added to three sets. Ranks are read from
+//! Redis alone.
+
+use std::{collections::HashMap, sync::Arc};
+
+use deadpool_redis::redis::{Pipeline, pipe};
+use sqlx::PgPool;
+
+use super::{
+    Answer, Event, Peer, Pools, Row, Standing, folded,
+    lane::Lanes,
+    redis::{Redis, RedisClient},
+    scores_of,
+};
+
+/// The sets of the live periods; all are written, the first is read.
+pub const SETS: [&str; 3] = ["bench:all_time", "bench:week", "bench:month"];
+
+/// Ledger and totals, before they are filled.
+pub const TABLES: &str = "
+    CREATE TABLE ledger (id bigint GENERATED ALWAYS AS IDENTITY, user_id text NOT NULL, points bigint NOT NULL,
+                         occurred_at timestamptz NOT NULL DEFAULT clock_timestamp());
+    CREATE TABLE totals (user_id text NOT NULL, score bigint NOT NULL) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02)";
+
+/// From `given`: a row of the ledger for each player, as Centile's import makes one.
+pub const FILL: &str = "
+    INSERT INTO ledger (user_id, points) SELECT user_id, points FROM given;
+    INSERT INTO totals SELECT user_id, points FROM given;
+    ALTER TABLE ledger ADD PRIMARY KEY (id);
+    ALTER TABLE totals ADD PRIMARY KEY (user_id)";
+
+/// One statement, one round trip, one transaction.
+const ADD_ONE: &str = "
+    WITH row AS (INSERT INTO ledger (user_id, points) VALUES ($1, $2))
+    INSERT INTO totals AS t (user_id, score) VALUES ($1, $2)
+    ON CONFLICT (user_id) DO UPDATE SET score = t.score + excluded.score RETURNING t.score";
+
+/// The ledger has a row for each event, the totals one for each player, in the order of the ids.
+const ADD_MANY: &str = "
+    WITH rows AS (INSERT INTO ledger (user_id, points) SELECT * FROM unnest($1::text[], $2::bigint[]))
+    INSERT INTO totals AS t (user_id, score)
+    SELECT e.user_id, e.points FROM unnest($3::text[], $4::bigint[]) AS e(user_id, points) ORDER BY e.user_id
+    ON CONFLICT (user_id) DO UPDATE SET score = t.score + excluded.score RETURNING t.user_id, t.score";
+
+/// What both writers and readers use.
+pub struct Store {
+    writers: PgPool,
+    redis: Redis,
+}
+
+/// The key of a player's hash.
+pub fn user_key(user: &str) -> String {
+    format!("user:{user}")
+}
+
+impl Store {
+    /// Commits events, then adds them to the sets; what is folded for the totals is folded for the sets too.
+    pub async fn write(&self, events: &[Event]) -> Answer<Vec<i64>> {
+        let (users, points) = folded(events);
+        let scores = if let [Event { user_id, points }] = events {
+            vec![sqlx::query_scalar(ADD_ONE).bind(user_id).bind(points).fetch_one(&self.writers).await?]
+        } else {
+            let each: (Vec<&str>, Vec<i64>) = events.iter().map(|event| (event.user_id.as_str(), event.points)).unzip();
+            let query = sqlx::query_as(ADD_MANY).bind(each.0).bind(each.1).bind(&users).bind(&points);
+            scores_of(events, query.fetch_all(&self.writers).await?)?
+        };
+        let mut commands = pipe();
+        for (user, points) in users.iter().zip(points) {
+            for set in SETS {
+                commands.cmd("ZINCRBY").arg(set).arg(points).arg(user).ignore();
+            }
+        }
+        self.redis.run::<()>(&commands).await?;
+        Ok(scores)
+    }
+}
+
+pub struct SortedSets {
+    store: Arc<Store>,
+    /// With batching, what collects the events.
+    lanes: Option<Lanes>,
+}
+
+impl SortedSets {
+    pub async fn new(database_url: &str, redis_url: &str, client: RedisClient, lanes: Option<usize>) -> Answer<Self> {
+        let Pools { writers, .. } = Pools::new(database_url)?;
+        let store = Arc::new(Store { writers, redis: Redis::connect(redis_url, client).await? });
+        let lanes = lanes.map(|lanes| Lanes::start(&store, lanes));
+        Ok(Self { store, lanes })
+    }
+
+    /// Rows from a position on, from 0.
+    async fn rows(&self, from: i64, to: i64) -> Answer<Vec<Row>> {
+        let mut range = pipe();
+        range.cmd("ZREVRANGE").arg(SETS[0]).arg(from).arg(to).arg("WITHSCORES");
+        let (found,): (Vec<(String, f64)>,) = self.store.redis.run(&range).await?;
+        let mut hashes = Pipeline::with_capacity(found.len());
+        for (user, _) in &found {
+            hashes.cmd("HGETALL").arg(user_key(user));
+        }
+        let users: Vec<HashMap<String, String>> =
+            if found.is_empty() { Vec::new() } else { self.store.redis.run(&hashes).await? };
+        let named = found.into_iter().zip(users);
+        let rows = (from + 1..).zip(named).map(|(rank, ((user_id, score), mut user))| Row {
+            rank,
+            user_id,
+            user_name: user.remove("name"),
+            score: whole(score),
+        });
+        Ok(rows.collect())
+    }
+}
+
+impl Peer for SortedSets {
+    async fn standing(&self, user: String, around: i64) -> Answer<Option<Standing>> {
+        let mut commands = pipe();
+        commands.cmd("ZREVRANK").arg(SETS[0]).arg(&user).cmd("ZSCORE").arg(SETS[0]).arg(&user);
+        let (Some(place), Some(score)) = self.store.redis.run::<(Option<i64>, Option<f64>)>(&commands).await? else {
+            return Ok(None);
+        };
+        let player = Row { rank: place + 1, user_id: user, user_name: None, score: whole(score) };
+        if around == 0 {
+            return Ok(Some(Standing { row: player, above: Vec::new(), below: Vec::new(), counts_age_ms: None }));
+        }
+        let mut above = self.rows((place - around).max(0), place + around).await?;
+        // Somebody may have moved in between: what is left out is the player, wherever he is by now.
+        let at = above.iter().position(|row| row.user_id == player.user_id);
+        let mut below = above.split_off(at.unwrap_or(above.len() / 2));
+        let row = if at.is_some() { below.remove(0) } else { player };
+        Ok(Some(Standing { row, above, below, counts_age_ms: None }))
+    }
+
+    async fn page(&self, from: i64, limit: i64) -> Answer<Vec<Row>> {
+        self.rows(from - 1, from + limit - 2).await
+    }
+
+    async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
+        if let Some(lanes) = &self.lanes {
+            return lanes.write(events).await;
+        }
+        // A task of its own: a caller who goes away must not leave the ledger with a score that the sets never get.
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move { store.write(&events).await }).await?
+    }
+}
+
+/// A score as Redis keeps it, exact up to 2⁵³.
+#[expect(clippy::cast_possible_truncation, reason = "points are whole numbers")]
+fn whole(score: f64) -> i64 {
+    score as i64
+}

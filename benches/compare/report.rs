@@ -1,0 +1,284 @@
+//! What was measured, as markdown and as JSON.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::{
+    common::{Outcome, median},
+    load::Cell,
+    measure::{Figures, Table},
+    mix::{Kind, Mix, Rates},
+    size::Size,
+    system::System,
+};
+
+/// The figures of a cell and system, a round after the other.
+#[derive(Debug, Serialize)]
+pub struct Record {
+    pub cell: Cell,
+    pub system: System,
+    pub rounds: Vec<Figures>,
+}
+
+/// Ranks for one caller among so many players.
+#[derive(Debug, Serialize)]
+pub struct Growth {
+    pub players: u64,
+    pub system: System,
+    pub rounds: Vec<Figures>,
+}
+
+/// The most memory of a system's server, in MiB.
+#[derive(Debug, Serialize)]
+pub struct Memory {
+    pub system: System,
+    pub mib: f64,
+}
+
+/// All that was measured.
+#[derive(Debug, Serialize)]
+pub struct Results {
+    pub machine: String,
+    pub players: u64,
+    pub page: u64,
+    pub seconds: u32,
+    pub mix_rates: [u32; 3],
+    pub mix_seconds: u64,
+    pub cells: Vec<Record>,
+    pub growth: Vec<Growth>,
+    pub mixes: Vec<Mix>,
+    pub sizes: Vec<Size>,
+    pub memory: Vec<Memory>,
+}
+
+pub fn records(table: Table) -> Vec<Record> {
+    table.into_iter().map(|((cell, system), rounds)| Record { cell, system, rounds }).collect()
+}
+
+impl Record {
+    pub fn middle(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().map(of).collect())
+    }
+
+    /// Over another's in the same round, the median of the rounds: what the machine did then, it did to both.
+    fn ratio(&self, other: &Self, of: fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().zip(&other.rounds).map(|(own, other)| of(own) / of(other)).collect())
+    }
+}
+
+impl Growth {
+    pub fn middle(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        median(self.rounds.iter().map(of).collect())
+    }
+}
+
+impl Results {
+    pub fn new(machine: String, players: u64, page: u64, seconds: u32, rates: Rates) -> Self {
+        Self {
+            machine,
+            players,
+            page,
+            seconds,
+            mix_rates: [rates.mix_scores, rates.mix_ranks, rates.mix_tops],
+            mix_seconds: rates.duration().as_secs(),
+            cells: Vec::new(),
+            growth: Vec::new(),
+            mixes: Vec::new(),
+            sizes: Vec::new(),
+            memory: Vec::new(),
+        }
+    }
+
+    /// The tables that stand in docs/benchmarks.md.
+    pub fn markdown(&self) -> Outcome<String> {
+        let mut text = format!("{}; {} players.\n", self.machine, number(self.players as f64));
+        for cell in [Cell::Rank, Cell::Around, Cell::Top, Cell::Page, Cell::One, Cell::Many, Cell::Bulk] {
+            self.cell(&mut text, cell)?;
+        }
+        self.growth(&mut text)?;
+        self.mixes(&mut text)?;
+        self.staleness(&mut text)?;
+        self.sizes(&mut text)?;
+        Ok(text)
+    }
+
+    fn cell(&self, text: &mut String, cell: Cell) -> Outcome<()> {
+        let records: Vec<_> = self.cells.iter().filter(|record| record.cell == cell).collect();
+        if records.is_empty() {
+            return Ok(());
+        }
+        let centile = records.iter().copied().find(|record| record.system == System::Centile);
+        let at = if cell == Cell::Page { format!(", from {}", number(self.page as f64)) } else { String::new() };
+        let (connections, seconds) = (cell.connections(), self.seconds);
+        writeln!(text, "\n**{}{at}** (connections: {connections}; {seconds} s a round)\n", capital(cell.title()))?;
+        let what = if cell.writes() { "scores" } else { "requests" };
+        let wal = if cell.writes() { " WAL bytes per score |" } else { "" };
+        writeln!(
+            text,
+            "| | {what}/s: median | from – to | ÷ Centile | p50, ms (÷) | p99, ms (÷) | p99.9, ms (÷) | errors |{wal}"
+        )?;
+        writeln!(
+            text,
+            "| --- | --- | --- | --- | --- | --- | --- | --- |{}",
+            if cell.writes() { " --- |" } else { "" }
+        )?;
+        for record in &records {
+            let rates = record.rounds.iter().map(|figures| figures.per_second);
+            let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+            let ratio =
+                |of: fn(&Figures) -> f64| centile.map_or("–".to_owned(), |centile| number(record.ratio(centile, of)));
+            let latency = |of: fn(&Figures) -> f64| format!("{} ({})", number(record.middle(of)), ratio(of));
+            write!(
+                text,
+                "| {} | {} | {} – {} | {} | {} | {} | {} | {} |",
+                record.system.title(),
+                number(record.middle(|figures| figures.per_second)),
+                number(least),
+                number(most),
+                ratio(|figures| figures.per_second),
+                latency(|figures| figures.p50_ms),
+                latency(|figures| figures.p99_ms),
+                latency(|figures| figures.p999_ms),
+                record.rounds.iter().map(|figures| figures.errors).sum::<u64>()
+            )?;
+            if cell.writes() {
+                write!(text, " {:.0} |", record.middle(|figures| figures.wal_bytes_per_score.unwrap_or_default()))?;
+            }
+            writeln!(text)?;
+        }
+        Ok(())
+    }
+
+    fn growth(&self, text: &mut String) -> Outcome<()> {
+        let mut sizes: Vec<_> = self.growth.iter().map(|growth| growth.players).collect();
+        sizes.dedup();
+        if sizes.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "\n**A rank among ever more players** (1 connection; p50 and p99 in ms)\n")?;
+        write!(text, "| |")?;
+        for players in &sizes {
+            write!(text, " {} players: p50 | p99 |", number(*players as f64))?;
+        }
+        writeln!(text, "\n| --- |{}", " --- | --- |".repeat(sizes.len()))?;
+        for system in self.growth.iter().filter(|growth| growth.players == sizes[0]).map(|growth| growth.system) {
+            write!(text, "| {} |", system.title())?;
+            for growth in self.growth.iter().filter(|growth| growth.system == system) {
+                let (p50, p99) = (growth.middle(|figures| figures.p50_ms), growth.middle(|figures| figures.p99_ms));
+                write!(text, " {} | {} |", number(p50), number(p99))?;
+            }
+            writeln!(text)?;
+        }
+        Ok(())
+    }
+
+    fn mixes(&self, text: &mut String) -> Outcome<()> {
+        if self.mixes.is_empty() {
+            return Ok(());
+        }
+        let ([scores, ranks, tops], seconds) = (self.mix_rates, self.mix_seconds);
+        writeln!(
+            text,
+            "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop)\n"
+        )?;
+        writeln!(text, "| | | requests | failed | p50, ms (÷ Centile) | p99, ms (÷) | p99.9, ms (÷) |")?;
+        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        let centile = self.mixes.iter().find(|mix| mix.system == System::Centile);
+        for mix in &self.mixes {
+            for (n, kind) in mix.kinds.iter().enumerate() {
+                let latency = |of: fn(&Kind) -> Option<f64>| match (of(kind), centile.and_then(|mix| of(&mix.kinds[n])))
+                {
+                    (Some(ms), Some(other)) => format!("{} ({})", number(ms), number(ms / other)),
+                    (Some(ms), None) => number(ms),
+                    (None, _) => "no answer".to_owned(),
+                };
+                writeln!(
+                    text,
+                    "| {} | {} | {} | {} | {} | {} | {} |",
+                    mix.system.title(),
+                    kind.name,
+                    kind.requests,
+                    kind.failed,
+                    latency(|kind| kind.p50_ms),
+                    latency(|kind| kind.p99_ms),
+                    latency(|kind| kind.p999_ms)
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn staleness(&self, text: &mut String) -> Outcome<()> {
+        if self.mixes.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "\n**How far behind answers were**, the mix still going on\n")?;
+        writeln!(
+            text,
+            "| | ranks looked at | off | by, median | by, most | oldest counts, s | a score shows after its commit: p50, ms | most, ms | no answer |"
+        )?;
+        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
+        for mix in &self.mixes {
+            let stale = &mix.staleness;
+            let (differences, times) = (&stale.rank_differences, &stale.visible_after_ms);
+            writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+                mix.system.title(),
+                differences.len(),
+                differences.iter().filter(|difference| **difference > 0).count(),
+                differences.get(differences.len() / 2).copied().unwrap_or_default(),
+                differences.last().copied().unwrap_or_default(),
+                if stale.counts_age_ms > 0 { number(stale.counts_age_ms as f64 / 1e3) } else { "–".to_owned() },
+                number(times.get(times.len() / 2).copied().unwrap_or(f64::NAN)),
+                number(times.last().copied().unwrap_or(f64::NAN)),
+                stale.unanswered
+            )?;
+        }
+        Ok(())
+    }
+
+    fn sizes(&self, text: &mut String) -> Outcome<()> {
+        writeln!(text, "\n**What a player takes**, in bytes\n")?;
+        writeln!(text, "| | PostgreSQL's disk | Redis' disk | Redis' memory |\n| --- | --- | --- | --- |")?;
+        for size in &self.sizes {
+            writeln!(
+                text,
+                "| {}, {} | {:.0} | {:.0} | {:.0} |",
+                size.system.title(),
+                size.when,
+                size.postgres,
+                size.redis_disk,
+                size.redis_memory
+            )?;
+        }
+        writeln!(text, "\n| | most memory of its HTTP server, MiB | in the mix |\n| --- | --- | --- |")?;
+        for memory in &self.memory {
+            let mix = self.mixes.iter().find(|mix| mix.system == memory.system);
+            let mix = mix.map_or("–".to_owned(), |mix| format!("{:.0}", mix.memory_mib));
+            writeln!(text, "| {} | {:.0} | {mix} |", memory.system.title(), memory.mib)?;
+        }
+        Ok(())
+    }
+}
+
+fn capital(text: &str) -> String {
+    text[..1].to_uppercase() + &text[1..]
+}
+
+/// Three digits that matter, or all of a large number; a dash for what cannot be said.
+pub fn number(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => "–".to_owned(),
+        size if size >= 1_000.0 => {
+            let digits = format!("{value:.0}");
+            let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+            groups.join(",")
+        }
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        size if size >= 1.0 => format!("{value:.2}"),
+        _ => format!("{value:.3}"),
+    }
+}
