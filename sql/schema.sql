@@ -635,7 +635,7 @@ $$;
 COMMENT ON FUNCTION centile.put_user(p_user text, p_name text, p_avatar text, p_set_avatar boolean, p_metadata jsonb, OUT made boolean) IS 'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';
 
 CREATE FUNCTION centile.rank_key(p_score bigint, p_order text) RETURNS bigint
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN CASE p_order WHEN 'asc'::text THEN (- p_score) ELSE p_score END;
 
 COMMENT ON FUNCTION centile.rank_key(p_score bigint, p_order text) IS 'The score, negated on boards where smaller is better. Example: SELECT centile.rank_key(61250, ''asc'');';
@@ -902,12 +902,12 @@ COMMENT ON FUNCTION centile.submit_score(p_board text, p_user text, p_points big
 
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN ((((COALESCE(p_tiebreak, (0)::smallint))::bigint << 51) + '2251799813685247'::bigint) - (((EXTRACT(epoch FROM p_at) - (946684800)::numeric) * (1000000)::numeric))::bigint);
+    RETURN ((((COALESCE(p_tiebreak, (0)::smallint))::bigint << 51) + '2251799813685247'::bigint) - ((EXTRACT(epoch FROM (p_at - '2000-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint);
 
 COMMENT ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) IS 'Tiebreak and time packed so that a larger tiebreak, then an earlier time, is larger. Example: SELECT centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint);';
 
 CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with time zone
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE
     RETURN ('2000-01-01 00:00:00+00'::timestamp with time zone + ((('2251799813685247'::bigint - (p_tie_key & '2251799813685247'::bigint)))::double precision * '00:00:00.000001'::interval));
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';

@@ -105,8 +105,11 @@ type ListKey = (i32, PeriodSelector, u32);
 pub(crate) struct TopCache {
     pub(crate) frozen: FrozenCache,
     lists: moka::sync::Cache<ListKey, Kept>,
-    refills: moka::sync::Cache<ListKey, Arc<Mutex<()>>>,
+    refills: moka::sync::Cache<ListKey, Arc<Mutex<LastFailure>>>,
 }
+
+/// When the last try to renew a list began, and why it failed; `None` when it did not.
+type LastFailure = Option<(Instant, Error)>;
 
 impl Default for TopCache {
     fn default() -> Self {
@@ -129,23 +132,33 @@ pub async fn top(
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Top> {
     let key = (board.id, selector.clone(), limit);
-    // What this call must not be behind; what is acknowledged while it waits is for later calls.
-    let acknowledged_before = service.acknowledged.of(board.id);
+    // What this call must not be behind; what happens while it waits is for later calls.
+    let (came_at, acknowledged_before) = (Instant::now(), service.acknowledged.of(board.id));
     let fresh = || {
         let kept = service.tops.lists.get(&key)?;
-        let is_fresh = kept.confirmed_at.elapsed() < MAY_LAG && kept.holds.covers(&acknowledged_before);
-        is_fresh.then(|| answer(&kept, None))
+        let lag = came_at.saturating_duration_since(kept.confirmed_at);
+        (lag < MAY_LAG && kept.holds.covers(&acknowledged_before)).then(|| answer(&kept, None))
     };
     if let Some(top) = fresh() {
         return Ok(top);
     }
-    // Whoever waits here looks again: a refill that began too early to cover what was acknowledged does not do.
+    // Whoever waits here looks again: a refill that began too early to cover what was acknowledged does not do. One that began after
+    // this call had come was for it, too, and its failure as well: else all who wait would wait for a try of their own.
     let refill = service.tops.refills.get_with(key.clone(), Arc::default);
-    let _refilling = refill.lock().await;
+    let mut last_failure = refill.lock().await;
     if let Some(top) = fresh() {
         return Ok(top);
     }
-    match renew(service, board, selector, limit, render).await {
+    let renewed = match &*last_failure {
+        Some((began_at, error)) if came_at <= *began_at => Err(error.clone()),
+        _ => {
+            let began_at = Instant::now();
+            let renewed = renew(service, board, selector, limit, render).await;
+            *last_failure = renewed.as_ref().err().map(|error| (began_at, error.clone()));
+            renewed
+        }
+    };
+    match renewed {
         Ok(kept) => {
             service.tops.lists.insert(key, kept.clone());
             Ok(answer(&kept, None))
