@@ -2929,7 +2929,7 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    v_lanes  integer := coalesce((SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id), 0);
     v_stripe record;
     v_beside record;
     v_counts bigint[];
@@ -6289,7 +6289,8 @@ BEGIN
     SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
     FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
         coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
-        coalesce(greatest(v_next.user_key, -9223372036854775807) - 1, 9223372036854775807), v_left::integer) k
+        CASE WHEN v_next.user_key IS NULL THEN 9223372036854775807
+             ELSE greatest(v_next.user_key, -9223372036854775807) - 1 END, v_left::integer) k
     ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
 END
 $$;
@@ -8540,9 +8541,10 @@ BEGIN
         FROM key k
     )
     SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal END,
-           -- The one above the stretch may not be the first either.
-           CASE WHEN k.first_equal < -p_around
-               THEN centile_store.count_above(p_ranking_id, k.rank_key, 9223372036854775807, 9223372036854775807) END,
+           -- The one above the stretch may not be the first either. Counted once, however many have that score.
+           CASE WHEN k.first_equal < -p_around THEN (
+               SELECT centile_store.count_above(p_ranking_id, f.rank_key, 9223372036854775807, 9223372036854775807)
+               FROM place f WHERE f.step = -p_around - 1) END,
            u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
     FROM place k
     JOIN centile_store.users u ON u.id = -k.user_key
@@ -11342,7 +11344,10 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
-    -- Lanes that were put back; what the ledger has of them was found before, without the lock.
+    -- Lanes that are gone, and those that were put back; what the ledger has of them was found before, without the lock.
+    INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
+    SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
+    WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
     UPDATE centile_store.board_lanes l
     SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
     FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch)) AS batch, greatest(p_times[n], max(t.occurred_at)) AS at
@@ -11449,6 +11454,12 @@ BEGIN
     END LOOP;
     IF v_changes = 0 THEN
         RETURN 0;
+    END IF;
+    -- Numbers that do not go with the rows would get the counts of others.
+    IF (SELECT count(*) FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket)
+       <> cardinality(v_players) THEN
+        RAISE EXCEPTION 'bucket % counts % stripes, and has others', p_bucket, cardinality(v_players)
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
 
     DELETE FROM centile_store.stripes s

@@ -46,6 +46,8 @@ const ROWS_PER_LOOK: u64 = 5_000;
 const LARGEST: f64 = 2.0;
 /// How many one that is to be moved may have; `stripe_moves` names as large what has more.
 const LARGEST_MOVED: f64 = 0.5;
+/// How often stripes are looked at anew before something else has its turn.
+const MOST_PASSES: u32 = 3;
 /// No step has the structure lock for longer, as a rule; the rest of its time it has waited.
 const LONGEST_STEP: Duration = Duration::from_millis(20);
 
@@ -85,9 +87,14 @@ impl Keeper {
     pub(crate) async fn run(&self, store: &Store) {
         loop {
             self.wake.notified().await;
-            while let Some(ranking_id) = self.next_crowded() {
-                if let Err(error) = tidy(store, ranking_id).await {
-                    tracing::warn!(ranking_id, %error, "stripes could not be split; ranks stay exact, and get slower");
+            // All that are noted by now in turn: one that is never done is not to keep the others waiting.
+            for ranking_id in self.take_crowded() {
+                match tidy(store, ranking_id).await {
+                    Ok(0) => {}
+                    Ok(_) => self.note_crowded(&[ranking_id]),
+                    Err(error) => {
+                        tracing::warn!(ranking_id, %error, "stripes could not be split; ranks stay exact, and get slower");
+                    }
                 }
             }
         }
@@ -114,8 +121,8 @@ impl Keeper {
         Some(Left { batches: ranking.batches.clone(), is_at_rest: false, accepted, credit })
     }
 
-    fn next_crowded(&self) -> Option<i64> {
-        self.crowded.lock().unwrap_or_else(PoisonError::into_inner).pop_first()
+    fn take_crowded(&self) -> BTreeSet<i64> {
+        std::mem::take(&mut *self.crowded.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -198,17 +205,23 @@ pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
 async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option<Kept>> {
     let mut kept = Kept { stripes_changed: tidy(store, ranking_id).await?, ..Kept::default() };
     let mut moves = store.stripe_moves(ranking_id).await?;
-    // A move holds the lock for as long as its rows take: large stripes are cut first, and the moves planned anew.
-    let large: BTreeSet<i16> = moves.iter().filter(|stripe| stripe.is_large).map(|stripe| stripe.from_bucket).collect();
-    if !large.is_empty() {
-        let large: Vec<i16> = large.into_iter().collect();
-        while let cut @ 1.. = tidy_buckets(store, ranking_id, large.clone(), LARGEST_MOVED).await? {
-            kept.stripes_changed += cut;
-        }
-        moves = store.stripe_moves(ranking_id).await?;
-    }
     if moves.iter().map(|stripe| stripe.players.unsigned_abs()).sum::<u64>() > credit {
         return Ok(None);
+    }
+    // A move holds the lock for as long as its rows take: large stripes are cut first, and the moves planned anew. Under writers some
+    // are always just past it; those are moved as they are.
+    for _ in 0..MOST_PASSES {
+        let large: BTreeSet<i16> =
+            moves.iter().filter(|stripe| stripe.is_large).map(|stripe| stripe.from_bucket).collect();
+        if large.is_empty() {
+            break;
+        }
+        let cut = tidy_buckets(store, ranking_id, large.into_iter().collect(), LARGEST_MOVED).await?;
+        kept.stripes_changed += cut;
+        moves = store.stripe_moves(ranking_id).await?;
+        if cut == 0 {
+            break;
+        }
     }
     for stripe in moves {
         // Another instance has changed the layout: what comes next is worked out anew.
@@ -220,29 +233,41 @@ async fn keep_once(store: &Store, ranking_id: i64, credit: u64) -> Result<Option
     Ok(Some(kept))
 }
 
-/// Splits and merges the stripes of a ranking by their size; gives how many.
+/// Splits and merges the stripes of a ranking by their size; gives how many. Under writers there may always be more: it ends after a
+/// few passes.
 async fn tidy(store: &Store, ranking_id: i64) -> Result<u64> {
     let mut changes = 0;
-    loop {
+    for _ in 0..MOST_PASSES {
         // The largest stripes first: they are the slowest to read, and while many arrive a step comes late.
         let buckets = store.buckets_to_tidy(ranking_id).await?;
         match tidy_buckets(store, ranking_id, buckets, LARGEST).await? {
-            0 => return Ok(changes),
+            0 => break,
             some => changes += some,
         }
     }
+    Ok(changes)
 }
 
 /// Splits stripes past `largest` times the target in each of these buckets, as far as one step can, and merges small ones; gives how
-/// many.
+/// many. A bucket that is damaged keeps none of the others from it.
 async fn tidy_buckets(store: &Store, ranking_id: i64, mut buckets: Vec<i16>, largest: f64) -> Result<u64> {
-    let mut changes = 0;
+    let (mut changes, mut at_once, mut damage) = (0, buckets.len(), None);
     while !buckets.is_empty() {
-        let tidied = paced(store.tidy_buckets(ranking_id, &buckets, largest)).await?;
-        changes += tidied.changes;
-        buckets.drain(..tidied.buckets.clamp(1, buckets.len()));
+        let step = &buckets[..at_once.min(buckets.len())];
+        match paced(store.tidy_buckets(ranking_id, step, largest)).await {
+            Ok(tidied) => {
+                changes += tidied.changes;
+                buckets.drain(..tidied.buckets.clamp(1, buckets.len()));
+            }
+            Err(Error::Internal(_)) if step.len() > 1 => at_once = 1,
+            Err(error @ Error::Internal(_)) => {
+                damage = Some(error);
+                buckets.remove(0);
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(changes)
+    damage.map_or(Ok(changes), Err)
 }
 
 /// Does a step, and then leaves the structure lock to others for as long.

@@ -5,7 +5,7 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    v_lanes  integer := coalesce((SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id), 0);
     v_stripe record;
     v_beside record;
     v_counts bigint[];

@@ -39,7 +39,8 @@ BEGIN
     SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
     FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
         coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
-        coalesce(greatest(v_next.user_key, -9223372036854775807) - 1, 9223372036854775807), v_left::integer) k
+        CASE WHEN v_next.user_key IS NULL THEN 9223372036854775807
+             ELSE greatest(v_next.user_key, -9223372036854775807) - 1 END, v_left::integer) k
     ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
 END
 $$;

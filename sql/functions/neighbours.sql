@@ -27,9 +27,10 @@ BEGIN
         FROM key k
     )
     SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal END,
-           -- The one above the stretch may not be the first either.
-           CASE WHEN k.first_equal < -p_around
-               THEN centile_store.count_above(p_ranking_id, k.rank_key, 9223372036854775807, 9223372036854775807) END,
+           -- The one above the stretch may not be the first either. Counted once, however many have that score.
+           CASE WHEN k.first_equal < -p_around THEN (
+               SELECT centile_store.count_above(p_ranking_id, f.rank_key, 9223372036854775807, 9223372036854775807)
+               FROM place f WHERE f.step = -p_around - 1) END,
            u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
     FROM place k
     JOIN centile_store.users u ON u.id = -k.user_key

@@ -23,7 +23,10 @@ BEGIN
         RETURN NULL;
     END IF;
     PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
-    -- Lanes that were put back; what the ledger has of them was found before, without the lock.
+    -- Lanes that are gone, and those that were put back; what the ledger has of them was found before, without the lock.
+    INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
+    SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
+    WHERE NOT EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = v_period.board_id AND l.lane = n - 1);
     UPDATE centile_store.board_lanes l
     SET batch = greatest(l.batch, x.batch + 1), last_at = greatest(l.last_at, x.at)
     FROM (SELECT n - 1 AS lane, greatest(p_batches[n], max(t.batch)) AS batch, greatest(p_times[n], max(t.occurred_at)) AS at

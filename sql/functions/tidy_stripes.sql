@@ -69,6 +69,12 @@ BEGIN
     IF v_changes = 0 THEN
         RETURN 0;
     END IF;
+    -- Numbers that do not go with the rows would get the counts of others.
+    IF (SELECT count(*) FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket)
+       <> cardinality(v_players) THEN
+        RAISE EXCEPTION 'bucket % counts % stripes, and has others', p_bucket, cardinality(v_players)
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
 
     DELETE FROM centile_store.stripes s
     WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND v_number[s.stripe] = 0;

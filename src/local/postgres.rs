@@ -135,9 +135,15 @@ impl LocalPostgres {
         self.bin.join(name)
     }
 
-    /// Kills the server as a crash would (SIGKILL to the postmaster; its backends end as they notice). The data stay.
+    /// Kills the server as a crash would (SIGKILL to the postmaster), and waits until its backends have noticed and ended, where the
+    /// system tells of them (Linux): until then they answer. The data stay.
     pub fn kill_hard(&mut self) -> Result<()> {
-        self.process.stop("KILL", STOP_PATIENCE)
+        let backends = self.process.id().map(children).unwrap_or_default();
+        self.process.stop("KILL", STOP_PATIENCE)?;
+        // What has ended and was not waited for yet has no command line any more.
+        let lives = |id: &String| fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| !line.is_empty());
+        wait_until(STOP_PATIENCE, || !backends.iter().any(lives));
+        Ok(())
     }
 
     /// Stops the server as on a shutdown of the machine, keeping its data whatever the options say.
@@ -327,4 +333,10 @@ fn password(home: &Path, account: Option<Account>, new: bool) -> Result<String> 
         account.own(&file)?; // initdb reads it as that account
     }
     Ok(password)
+}
+
+/// Ids of the processes that a process has started itself and that still run; none where the system does not tell.
+fn children(id: u32) -> Vec<String> {
+    let list = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    list.split_whitespace().map(ToOwned::to_owned).collect()
 }

@@ -256,6 +256,12 @@ async fn lanes_of_the_board_are_looked_at_and_what_cannot_be_is_refused() {
     assert!(found.out.contains("last batch and time of lane 1"), "{found:?}");
     run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
     verify(&db, &[]).well();
+    // So is one that is gone.
+    db.execute("DELETE FROM centile_store.board_lanes WHERE lane = 1").await;
+    let found = verify(&db, &["--period", "all_time"]);
+    assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["lane rows"])), "{found:?}");
+    run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
+    verify(&db, &[]).well();
     assert!(verify(&db, &["--period", "week:2023-01-02"]).well().contains("nothing to compare"));
     run(&db, &["verify", "--period", "week"]).refused(2, &["--board"]);
     run(&db, &["verify", "--board", "other"]).refused(1, &["no board \"other\""]);

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{SCORES, refused};
 use crate::{
     http_api::site::{Answer, Site},
-    support::{Serve, own_postgres},
+    support::{Serve, TestDb, own_postgres},
 };
 
 /// Fails unless it is said that nothing can be said now.
@@ -156,5 +156,59 @@ async fn a_top_goes_on_being_served_with_its_age_while_the_database_is_gone() {
     while site.get(SCORES).await.is(200)["stale"] == true {
         assert!(Instant::now() < end, "the top stays stale");
         sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// Two statements look up what callers ask at the same moment; who comes while both hang is told so, and is not kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn look_ups_that_cannot_begin_are_503() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 30)]).await;
+    // What the process remembers of the period is no part of this.
+    site.get("/v1/boards/main/scores/ada").await.is(200);
+    let pool = db.pool().await;
+    let mut blocked = pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE centile_store.leaderboard IN ACCESS EXCLUSIVE MODE").execute(&mut *blocked).await.unwrap();
+
+    let get = |user: &str| {
+        let path = format!("/v1/boards/main/scores/{user}?around=1");
+        let site = &site;
+        async move { site.get(&path).await }
+    };
+    let hang = async |statements: i64| {
+        let end = Instant::now() + Duration::from_secs(30);
+        let waiting =
+            "SELECT count(*) FROM pg_locks WHERE relation = 'centile_store.leaderboard'::regclass AND NOT granted";
+        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() < statements {
+            assert!(Instant::now() < end, "{statements} statements should wait for the table");
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let release = async {
+        hang(1).await;
+        let (bob, ()) = tokio::join!(get("bob"), async {
+            hang(2).await;
+            let others = join_all(["ada", "bob", "nobody"].map(get)).await;
+            for answer in &others {
+                unavailable(answer, "a look-up that nobody begins");
+            }
+            blocked.rollback().await.unwrap();
+        });
+        bob
+    };
+    let (ada, bob) = tokio::join!(get("ada"), release);
+    assert_eq!([&ada.is(200)["rank"], &bob.is(200)["rank"]], [1, 2]);
+    // Nobody is left behind who would be served first.
+    let players = ["ada", "bob", "cyd", "nobody"].repeat(30);
+    for (user, answer) in players.iter().zip(join_all(players.iter().map(|user| get(user))).await) {
+        let rank = [("ada", 1), ("bob", 2), ("cyd", 2)].iter().find(|(name, _)| name == user);
+        match rank {
+            Some((_, rank)) => {
+                let body = answer.is(200);
+                assert_eq!((&body["user_id"], &body["rank"]), (&json!(user), &json!(rank)));
+            }
+            None => assert_eq!(answer.status, 404, "{answer:?}"),
+        }
     }
 }
