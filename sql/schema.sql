@@ -1005,10 +1005,14 @@ CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bi
     LANGUAGE sql STABLE
     AS $$
     SELECT s.bucket, o.players, o.are_below,
-           centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key,
-                                         CASE WHEN s.low_rank_key = p_rank_key THEN s.low_tie_key ELSE -9223372036854775808 END,
-                                         CASE WHEN s.low_rank_key = p_rank_key THEN s.low_user_key ELSE -9223372036854775808 END,
-                                         s.next_rank_key, s.next_tie_key, s.next_user_key),
+           -- In floating point, where the ends of all keys have a difference. At the first key of all counts begin from above.
+           CASE WHEN p_rank_key < s.next_rank_key AND p_rank_key::double precision - s.low_rank_key < s.next_rank_key::double precision - p_rank_key
+               THEN centile_store.count_below_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
+                                                        s.low_rank_key, s.low_tie_key, s.low_user_key, o.own)
+               ELSE centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key,
+                                                  CASE WHEN s.low_rank_key = p_rank_key THEN s.low_tie_key ELSE -9223372036854775808 END,
+                                                  CASE WHEN s.low_rank_key = p_rank_key THEN s.low_user_key ELSE -9223372036854775808 END,
+                                                  s.next_rank_key, s.next_tie_key, s.next_user_key) END,
            (s.low_rank_key, s.low_tie_key) <= (p_rank_key, -9223372036854775808) AND p_rank_key < s.next_rank_key
     FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
     CROSS JOIN LATERAL centile_store.stripes_beside(p_ranking_id, s.bucket, s.stripe, p_lanes) o
@@ -1444,6 +1448,1113 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board. Example: SELECT (centile_store.board_named(''main'')).mode;';
+
+CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(is_above boolean, rank_key bigint, tie_key bigint, user_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+ELSE
+RETURN QUERY
+     (SELECT true, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key, tie_key, user_key LIMIT p_limit)
+     UNION ALL
+     (SELECT false, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+      AND (rank_key, tie_key, user_key) <= (p_rank_key, p_tie_key, p_user_key)
+      ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_limit);
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket around a key. Example: SELECT * FROM centile_store.bucket_keys_around(50::smallint, 1, 0, 0, 0, 3);';
 
 CREATE FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
@@ -2929,23 +4040,27 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_lanes  integer := coalesce((SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id), 0);
-    v_stripe record;
-    v_beside record;
+    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    v_bucket record;
     v_counts bigint[];
     v_count  bigint;
     v_above  bigint;
 BEGIN
-    SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
-    SELECT * INTO v_beside FROM centile_store.stripes_beside(p_ranking_id, v_stripe.bucket, v_stripe.stripe, v_lanes);
-    v_above := CASE WHEN v_beside.are_below THEN -v_beside.players ELSE v_beside.players END
-        + (centile_store.count_in_stripe(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key, p_tie_key, p_user_key,
-                                         v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key))[2];
+    -- Nobody stands in a ranking that is not there.
+    IF v_lanes IS NULL THEN
+        RETURN 0;
+    END IF;
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_rank_key, p_tie_key, p_user_key, v_lanes);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'ranking % has no counts of the stripe of a key', p_ranking_id
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+    v_above := v_bucket.in_stripe[2] + CASE WHEN v_bucket.are_below THEN -v_bucket.other_stripes ELSE v_bucket.other_stripes END;
     FOR v_lane IN 0..v_lanes - 1 LOOP
         v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
                      WHERE c.ranking_id = p_ranking_id AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
         -- Lower stripes are taken from the whole bucket.
-        FOREACH v_count IN ARRAY v_counts[v_stripe.bucket + CASE WHEN v_beside.are_below THEN 1 ELSE 2 END:] LOOP
+        FOREACH v_count IN ARRAY v_counts[v_bucket.bucket + CASE WHEN v_bucket.are_below THEN 1 ELSE 2 END:] LOOP
             v_above := v_above + v_count;
         END LOOP;
     END LOOP;
@@ -2954,6 +4069,813 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, 100, 0, 0) FROM centile.periods r LIMIT 1;';
+
+CREATE FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+ELSE
+RETURN (SELECT ARRAY[p_players - count(*),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
+                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
+             FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key, by those below. Example: SELECT centile_store.count_below_in_stripe(50::smallint, 1, 0, 0, 0, -9223372036854775808, -9223372036854775808, -9223372036854775808, 10);';
 
 CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint DEFAULT NULL::smallint, p_most bigint DEFAULT NULL::bigint) RETURNS TABLE(bucket smallint, stripe integer, expected bigint, found bigint)
     LANGUAGE plpgsql STABLE
@@ -3007,15 +4929,15 @@ IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3031,15 +4953,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3057,15 +4979,15 @@ END IF;
 ELSE
 IF p_bucket < 3 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3081,15 +5003,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3109,15 +5031,15 @@ ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3133,15 +5055,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3159,15 +5081,15 @@ END IF;
 ELSE
 IF p_bucket < 7 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3183,15 +5105,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3213,15 +5135,15 @@ IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3237,15 +5159,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3263,15 +5185,15 @@ END IF;
 ELSE
 IF p_bucket < 11 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3287,15 +5209,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3315,15 +5237,15 @@ ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3339,15 +5261,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3365,15 +5287,15 @@ END IF;
 ELSE
 IF p_bucket < 15 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3389,15 +5311,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3421,15 +5343,15 @@ IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3445,15 +5367,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3471,15 +5393,15 @@ END IF;
 ELSE
 IF p_bucket < 19 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3495,15 +5417,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3523,15 +5445,15 @@ ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3547,15 +5469,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3573,15 +5495,15 @@ END IF;
 ELSE
 IF p_bucket < 23 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3597,15 +5519,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3627,15 +5549,15 @@ IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3651,15 +5573,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3677,15 +5599,15 @@ END IF;
 ELSE
 IF p_bucket < 27 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3701,15 +5623,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3729,15 +5651,15 @@ ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3753,15 +5675,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3779,15 +5701,15 @@ END IF;
 ELSE
 IF p_bucket < 31 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3803,15 +5725,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3837,15 +5759,15 @@ IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3861,15 +5783,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3887,15 +5809,15 @@ END IF;
 ELSE
 IF p_bucket < 35 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3911,15 +5833,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3939,15 +5861,15 @@ ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3963,15 +5885,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -3989,15 +5911,15 @@ END IF;
 ELSE
 IF p_bucket < 39 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4013,15 +5935,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4043,15 +5965,15 @@ IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4067,15 +5989,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4093,15 +6015,15 @@ END IF;
 ELSE
 IF p_bucket < 43 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4117,15 +6039,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4145,15 +6067,15 @@ ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4169,15 +6091,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4195,15 +6117,15 @@ END IF;
 ELSE
 IF p_bucket < 47 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4219,15 +6141,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4251,15 +6173,15 @@ IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4275,15 +6197,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4301,15 +6223,15 @@ END IF;
 ELSE
 IF p_bucket < 51 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4325,15 +6247,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4353,15 +6275,15 @@ ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4377,15 +6299,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4403,15 +6325,15 @@ END IF;
 ELSE
 IF p_bucket < 55 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4427,15 +6349,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4457,15 +6379,15 @@ IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4481,15 +6403,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4507,15 +6429,15 @@ END IF;
 ELSE
 IF p_bucket < 59 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4531,15 +6453,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4559,15 +6481,15 @@ ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4583,15 +6505,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4609,15 +6531,15 @@ END IF;
 ELSE
 IF p_bucket < 63 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4633,15 +6555,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4669,15 +6591,15 @@ IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4693,15 +6615,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4719,15 +6641,15 @@ END IF;
 ELSE
 IF p_bucket < 67 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4743,15 +6665,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4771,15 +6693,15 @@ ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4795,15 +6717,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4821,15 +6743,15 @@ END IF;
 ELSE
 IF p_bucket < 71 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4845,15 +6767,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4875,15 +6797,15 @@ IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4899,15 +6821,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4925,15 +6847,15 @@ END IF;
 ELSE
 IF p_bucket < 75 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4949,15 +6871,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -4977,15 +6899,15 @@ ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5001,15 +6923,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5027,15 +6949,15 @@ END IF;
 ELSE
 IF p_bucket < 79 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5051,15 +6973,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5083,15 +7005,15 @@ IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5107,15 +7029,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5133,15 +7055,15 @@ END IF;
 ELSE
 IF p_bucket < 83 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5157,15 +7079,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5185,15 +7107,15 @@ ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5209,15 +7131,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5235,15 +7157,15 @@ END IF;
 ELSE
 IF p_bucket < 87 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5259,15 +7181,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5289,15 +7211,15 @@ IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5313,15 +7235,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5339,15 +7261,15 @@ END IF;
 ELSE
 IF p_bucket < 91 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5363,15 +7285,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5391,15 +7313,15 @@ ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5415,15 +7337,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5441,15 +7363,15 @@ END IF;
 ELSE
 IF p_bucket < 95 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5465,15 +7387,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5496,15 +7418,15 @@ ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5520,15 +7442,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5546,15 +7468,15 @@ END IF;
 ELSE
 IF p_bucket < 99 THEN
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -5570,15 +7492,15 @@ IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) 
                                      THEN p_from_user_key ELSE -9223372036854775808 END) k);
 ELSE
 IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
@@ -8512,7 +10434,10 @@ BEGIN
     UPDATE centile_store.bucket_counts c
     SET counts = centile_store.add_at(c.counts, ARRAY[v_stripe.bucket + 1, p_to_bucket + 1], ARRAY[-v_players, v_players]),
         revision = c.revision + 1
-    WHERE c.ranking_id = p_ranking_id AND c.lane = 0;
+    WHERE c.ranking_id = p_ranking_id AND c.lane = 0
+      -- Of the versions that a snapshot held elsewhere keeps, the newest.
+      AND c.revision = (SELECT x.revision FROM centile_store.bucket_counts x
+                        WHERE x.ranking_id = p_ranking_id AND x.lane = 0 ORDER BY x.revision DESC LIMIT 1);
     UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
     RETURN v_moved;
 END
@@ -8521,24 +10446,34 @@ $$;
 COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
 
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
-    LANGUAGE plpgsql STABLE
+    LANGUAGE sql STABLE
     AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    WITH key AS MATERIALIZED (
+    WITH near AS MATERIALIZED (
         -- One more above than is asked for shows whether the first player's equals go on there.
-        SELECT k.rank_key, k.tie_key, k.user_key, -k.ordinal::integer AS step
-        FROM centile_store.keys_up(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1)
-            WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
+        SELECT k.is_above, k.rank_key, k.tie_key, k.user_key
+        FROM centile_store.bucket_keys_around(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_around + 1) k
+    ), found AS MATERIALIZED (
+        SELECT count(*) FILTER (WHERE n.is_above) AS above, count(*) FILTER (WHERE NOT n.is_above) AS below FROM near n
+    ), key AS (
+        SELECT n.is_above, n.rank_key, n.tie_key, n.user_key FROM near n
+        -- The bucket ends before: the rest comes from others.
         UNION ALL
-        SELECT k.rank_key, k.tie_key, k.user_key, k.ordinal::integer - 1
-        FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1)
-            WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
+        (SELECT true, k.rank_key, k.tie_key, k.user_key
+         FROM centile_store.keys_up(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1) k
+         WHERE (SELECT f.above <= p_around FROM found f)
+         OFFSET (SELECT f.above FROM found f))
+        UNION ALL
+        (SELECT false, k.rank_key, k.tie_key, k.user_key
+         FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_around + 1) k
+         WHERE (SELECT f.below <= p_around FROM found f)
+         OFFSET (SELECT f.below FROM found f))
     ), place AS MATERIALIZED (
         SELECT k.rank_key, k.tie_key, k.user_key, k.step,
                CASE WHEN p_shared THEN min(k.step) OVER (PARTITION BY k.rank_key) ELSE k.step END AS first_equal
-        FROM key k
+        FROM (SELECT k.rank_key, k.tie_key, k.user_key,
+                     (row_number() OVER (ORDER BY k.rank_key DESC, k.tie_key DESC, k.user_key DESC)
+                      - 1 - count(*) FILTER (WHERE k.is_above) OVER ())::integer AS step
+              FROM key k) k
     )
     SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal END,
            -- The one above the stretch may not be the first either. Counted once, however many have that score.
@@ -8549,11 +10484,9 @@ BEGIN
     FROM place k
     JOIN centile_store.users u ON u.id = -k.user_key
     WHERE k.step >= -p_around
-    ORDER BY k.step;
-END
 $$;
 
-COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, NULL, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
+COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.stripe_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
 
 CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
@@ -8694,13 +10627,25 @@ CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_s
     SET enable_mergejoin TO 'off'
     AS $$
 DECLARE
-    v_expected bigint;
-    v_removed  bigint;
-    v_crowded  bigint[];
+    v_ranking_ids bigint[];
+    v_rank_keys   bigint[];
+    v_tie_keys    bigint[];
+    v_user_keys   bigint[];
+    v_buckets     smallint[];
+    v_stripes     integer[];
+    -- 1 for a row that arrives, -1 for one that leaves.
+    v_signs       smallint[];
+    v_bucket      record;
+    v_expected    bigint := 0;
+    v_removed     bigint := 0;
+    v_crowded     bigint[];
 BEGIN
-    DELETE FROM centile_store.leaderboard l
-    USING unnest(p_changes) AS c
-    WHERE c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
+    -- Scores never take an entry away.
+    IF EXISTS (SELECT FROM unnest(p_changes) AS c WHERE c.score IS NULL) THEN
+        DELETE FROM centile_store.leaderboard l
+        USING unnest(p_changes) AS c
+        WHERE c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
+    END IF;
 
     INSERT INTO centile_store.leaderboard AS l (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
     SELECT c.ranking_id, c.user_id, c.score, c.rank_key, c.tie_key, c.reached_at, c.only_zeros
@@ -8710,81 +10655,80 @@ BEGIN
     SET score = excluded.score, rank_key = excluded.rank_key, tie_key = excluded.tie_key,
         reached_at = excluded.reached_at, only_zeros = excluded.only_zeros;
 
-    WITH change AS (
-        SELECT * FROM unnest(p_changes) AS c
-        WHERE (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key)
-    ), leaving AS (
-        SELECT c.ranking_id, c.was_rank_key, c.was_tie_key, c.user_id, s.bucket, s.stripe
-        FROM change c
-        CROSS JOIN LATERAL (
-            SELECT bucket, stripe FROM centile_store.stripes s
-            WHERE s.ranking_id = c.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (c.was_rank_key, c.was_tie_key, -c.user_id)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-        WHERE c.was_rank_key IS NOT NULL
-    ), arriving AS (
-        SELECT c.ranking_id, c.rank_key, c.tie_key, c.user_id, s.bucket, s.stripe
-        FROM change c
-        CROSS JOIN LATERAL (
-            SELECT bucket, stripe FROM centile_store.stripes s
-            WHERE s.ranking_id = c.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (c.rank_key, c.tie_key, -c.user_id)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-        WHERE c.rank_key IS NOT NULL
-    ), removed AS (
-        DELETE FROM centile_store.leaderboard_bucket b
-        USING leaving o
-        WHERE b.bucket = o.bucket AND b.ranking_id = o.ranking_id
-          AND b.rank_key = o.was_rank_key AND b.tie_key = o.was_tie_key AND b.user_key = -o.user_id
-        RETURNING 1
-    ), added AS (
-        INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-        SELECT bucket, ranking_id, rank_key, tie_key, -user_id FROM arriving
-    ), net AS (
-        SELECT ranking_id, bucket, stripe, sum(change) AS change
-        FROM (SELECT ranking_id, bucket, stripe, -1 AS change FROM leaving
-              UNION ALL
-              SELECT ranking_id, bucket, stripe, 1 FROM arriving) x
-        GROUP BY ranking_id, bucket, stripe
-        HAVING sum(change) <> 0
+    SELECT array_agg(k.ranking_id), array_agg(k.rank_key), array_agg(k.tie_key), array_agg(k.user_key), array_agg(s.bucket),
+           array_agg(s.stripe), array_agg(k.sign)
+    INTO v_ranking_ids, v_rank_keys, v_tie_keys, v_user_keys, v_buckets, v_stripes, v_signs
+    FROM unnest(p_changes) AS c
+    CROSS JOIN LATERAL (VALUES (c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id, -1::smallint),
+                               (c.ranking_id, c.rank_key, c.tie_key, -c.user_id, 1::smallint))
+        AS k (ranking_id, rank_key, tie_key, user_key, sign)
+    CROSS JOIN LATERAL (
+        SELECT bucket, stripe FROM centile_store.stripes s
+        WHERE s.ranking_id = k.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (k.rank_key, k.tie_key, k.user_key)
+        ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
+    WHERE k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
+
+    -- A bucket at a time, by its own table: a statement on all hundred has to open all hundred, whatever it changes.
+    FOR v_bucket IN
+        SELECT k.bucket, count(*) FILTER (WHERE k.sign < 0) AS leaving,
+               array_agg(k.ranking_id) AS ranking_ids, array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys,
+               array_agg(k.user_key) AS user_keys, array_agg(k.sign) AS signs
+        FROM unnest(v_buckets, v_ranking_ids, v_rank_keys, v_tie_keys, v_user_keys, v_signs)
+            AS k (bucket, ranking_id, rank_key, tie_key, user_key, sign)
+        GROUP BY k.bucket
+    LOOP
+        v_expected := v_expected + v_bucket.leaving;
+        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_bucket.bucket, v_bucket.ranking_ids, v_bucket.rank_keys,
+            v_bucket.tie_keys, v_bucket.user_keys, v_bucket.signs) AS r);
+    END LOOP;
+    IF v_removed <> v_expected THEN
+        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+
+    WITH net AS MATERIALIZED (
+        SELECT k.ranking_id, k.bucket, k.stripe, sum(k.sign) AS change
+        FROM unnest(v_ranking_ids, v_buckets, v_stripes, v_signs) AS k (ranking_id, bucket, stripe, sign)
+        GROUP BY k.ranking_id, k.bucket, k.stripe
+        HAVING sum(k.sign) <> 0
+    ), stripe_change AS MATERIALIZED (
+        -- The newest version alone is looked up, and then found by all of its key: older ones stay while somebody holds a snapshot.
+        SELECT n.*, (SELECT x.revision FROM centile_store.stripe_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
+        FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
+              FROM net GROUP BY ranking_id, bucket) n
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-        FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
-              FROM net GROUP BY ranking_id, bucket) n
-        CROSS JOIN LATERAL (
-            SELECT x.revision FROM centile_store.stripe_counts x
-            WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
-        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = x.revision
-    ), buckets_counted AS (
-        UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+        FROM stripe_change n
+        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = n.revision
+    ), bucket_change AS MATERIALIZED (
+        SELECT n.*, (SELECT x.revision FROM centile_store.bucket_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
-        CROSS JOIN LATERAL (
-            SELECT x.revision FROM centile_store.bucket_counts x
-            WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
-        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = x.revision
+    ), buckets_counted AS (
+        UPDATE centile_store.bucket_counts c
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+        FROM bucket_change n
+        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = n.revision
     ), fullest AS (
         -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
         SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
         ORDER BY ranking_id, change DESC
     )
-    SELECT (SELECT count(*) FROM leaving), (SELECT count(*) FROM removed),
-           (SELECT array_agg(f.ranking_id) FROM fullest f
-            JOIN centile_store.rankings g ON g.id = f.ranking_id
-            JOIN centile_store.boards b ON b.id = g.board_id
-            WHERE f.change + (
-                SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
-                CROSS JOIN LATERAL (
-                    SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
-                    WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
-            ) > 2 * b.stripe_target)
-    INTO v_expected, v_removed, v_crowded;
-
-    IF v_removed <> v_expected THEN
-        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-    END IF;
+    SELECT array_agg(f.ranking_id)
+    INTO v_crowded
+    FROM fullest f
+    JOIN centile_store.rankings g ON g.id = f.ranking_id
+    JOIN centile_store.boards b ON b.id = g.board_id
+    WHERE f.change + (
+        SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
+        CROSS JOIN LATERAL (
+            SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
+            WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
+    ) > 2 * b.stripe_target;
     RETURN v_crowded;
 END
 $$;
@@ -9581,6 +11525,1613 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) IS 'Renames players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.rename_load_players(0, 1000);';
 
+CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) RETURNS SETOF bigint
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_00 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_00 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_01 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_01 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_02 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_02 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_03 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_03 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_04 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_04 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_05 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_05 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_06 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_06 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_07 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_07 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_08 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_08 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_09 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_09 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_10 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_10 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_11 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_11 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_12 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_12 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_13 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_13 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_14 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_14 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_15 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_15 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_16 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_16 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_17 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_17 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_18 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_18 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_19 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_19 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_20 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_20 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_21 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_21 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_22 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_22 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_23 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_23 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_24 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_24 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_25 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_25 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_26 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_26 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_27 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_27 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_28 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_28 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_29 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_29 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_30 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_30 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_31 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_31 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_32 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_32 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_33 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_33 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_34 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_34 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_35 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_35 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_36 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_36 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_37 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_37 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_38 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_38 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_39 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_39 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_40 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_40 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_41 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_41 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_42 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_42 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_43 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_43 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_44 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_44 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_45 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_45 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_46 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_46 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_47 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_47 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_48 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_48 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_49 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_49 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_50 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_50 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_51 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_51 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_52 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_52 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_53 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_53 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_54 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_54 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_55 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_55 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_56 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_56 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_57 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_57 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_58 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_58 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_59 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_59 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_60 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_60 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_61 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_61 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_62 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_62 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_63 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_63 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_64 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_64 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_65 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_65 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_66 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_66 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_67 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_67 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_68 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_68 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_69 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_69 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_70 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_70 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_71 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_71 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_72 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_72 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_73 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_73 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_74 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_74 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_75 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_75 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_76 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_76 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_77 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_77 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_78 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_78 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_79 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_79 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_80 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_80 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_81 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_81 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_82 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_82 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_83 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_83 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_84 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_84 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_85 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_85 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_86 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_86 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_87 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_87 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_88 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_88 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_89 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_89 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_90 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_90 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_91 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_91 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_92 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_92 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_93 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_93 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_94 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_94 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_95 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_95 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_96 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_96 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_97 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_97 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_98 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_98 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+ELSE
+RETURN QUERY
+     WITH removed AS (
+         DELETE FROM centile_store.leaderboard_bucket_99 b
+         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
+         RETURNING 1
+     ), added AS (
+         INSERT INTO centile_store.leaderboard_bucket_99 (bucket, ranking_id, rank_key, tie_key, user_key)
+         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+         WHERE k.sign > 0
+     )
+     SELECT count(*) FROM removed;
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) IS 'Removes rows of a bucket and adds others. Example: SELECT * FROM centile_store.replace_rows(50::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -9613,7 +13164,8 @@ CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint,
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     CROSS JOIN LATERAL (
         SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position OFFSET 0) o
-    CROSS JOIN LATERAL centile_store.neighbours(g.id, NULL, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
+    CROSS JOIN LATERAL centile_store.stripe_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
+    CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
     WHERE g.id = p_ranking_id
 $$;
 
@@ -11299,30 +14851,23 @@ $$;
 
 COMMENT ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) IS 'Players of each stripe of a bucket, lowest first. Example: SELECT centile_store.stripe_totals(1, 50::smallint);';
 
-CREATE FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) RETURNS record
-    LANGUAGE plpgsql STABLE
+CREATE FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) RETURNS TABLE(own bigint, players bigint, are_below boolean)
+    LANGUAGE sql STABLE
     AS $$
-DECLARE
-    v_counts integer[];
-    v_count  integer;
-BEGIN
-    players := 0;
-    FOR v_lane IN 0..p_lanes - 1 LOOP
-        v_counts := (SELECT c.counts FROM centile_store.stripe_counts c
-                     WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
-        IF v_counts IS NULL THEN
-            RAISE EXCEPTION 'ranking % has no counts of lane % in bucket %', p_ranking_id, v_lane, p_bucket
-                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-        END IF;
-        are_below := 2 * p_stripe < cardinality(v_counts);
-        FOREACH v_count IN ARRAY CASE WHEN are_below THEN v_counts[:p_stripe] ELSE v_counts[p_stripe + 1:] END LOOP
-            players := players + v_count;
-        END LOOP;
-    END LOOP;
-END
+    SELECT sum(c.counts[p_stripe]),
+           coalesce(sum((
+               -- In the list of columns, where its elements are not stored before they are added.
+               SELECT sum(e.players) FROM (
+                   SELECT unnest(CASE WHEN 2 * p_stripe < cardinality(c.counts) THEN c.counts[:p_stripe] ELSE c.counts[p_stripe + 1:] END) AS players) e)), 0)::bigint,
+           bool_and(2 * p_stripe < cardinality(c.counts))
+    FROM generate_series(0, p_lanes - 1) AS n
+    CROSS JOIN LATERAL (
+        SELECT c.counts FROM centile_store.stripe_counts c
+        WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = n ORDER BY c.revision DESC LIMIT 1) c
+    HAVING count(*) = p_lanes
 $$;
 
-COMMENT ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) IS 'Players of a bucket above a stripe, or those of the stripe and below it. Example: SELECT * FROM centile_store.stripes_beside(1, 50::smallint, 1, 1);';
+COMMENT ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) IS 'Players of a stripe, and of its bucket above it, or of the stripe and below it. Example: SELECT * FROM centile_store.stripes_beside(1, 50::smallint, 1, 1);';
 
 CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS bigint
     LANGUAGE plpgsql
@@ -11381,7 +14926,7 @@ BEGIN
     FOREACH v_bucket IN ARRAY p_buckets LOOP
         changes := changes + centile_store.tidy_stripes(p_ranking_id, v_bucket, p_largest);
         buckets := buckets + 1;
-        EXIT WHEN clock_timestamp() > v_since + interval '8 milliseconds';
+        EXIT WHEN clock_timestamp() > v_since + interval '4 milliseconds';
     END LOOP;
 END
 $$;
@@ -11394,7 +14939,7 @@ CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallin
     AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 4000;
+    v_left    integer := 2000;
     v_players bigint[];
     v_size    bigint;
     v_pieces  bigint;
@@ -12800,6 +16345,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_servi
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
@@ -12835,6 +16383,9 @@ GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centi
 
 REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) TO centile_service;
@@ -13053,6 +16604,9 @@ GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_
 REVOKE ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;
 
@@ -13083,8 +16637,8 @@ GRANT ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bi
 REVOKE ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer, OUT players bigint, OUT are_below boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;

@@ -8,6 +8,11 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 
 use crate::{Error, Result, closing::ClosedPeriod, service::Service};
 
+const PERIODS_CLOSED: &str = "centile_periods_closed_total";
+const ARCHIVE_DIFFERENCES: &str = "centile_archive_differences_total";
+const ROWS_MOVED: &str = "centile_layout_rows_moved_total";
+const COUNT_DIFFERENCES: &str = "centile_count_differences_total";
+
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// Begins to count, in a process that will be asked. In others nothing is counted.
@@ -20,6 +25,10 @@ pub fn install() {
             tracing::warn!("numbers for operators are counted elsewhere already");
         }
         describe();
+        // What has not happened yet is 0, not missing: a rate can be told from the first time on.
+        for name in [PERIODS_CLOSED, ARCHIVE_DIFFERENCES, ROWS_MOVED, COUNT_DIFFERENCES] {
+            counter!(name).increment(0);
+        }
         handle
     });
 }
@@ -47,13 +56,13 @@ pub async fn render(service: &Service) -> Result<String> {
 
 /// Counts a period that this process has closed.
 pub(crate) fn count_closed(closed: &ClosedPeriod) {
-    counter!("centile_periods_closed_total").increment(1);
-    counter!("centile_archive_differences_total").increment(closed.differences);
+    counter!(PERIODS_CLOSED).increment(1);
+    counter!(ARCHIVE_DIFFERENCES).increment(closed.differences);
 }
 
 /// Counts rows that went to another bucket with their stripe.
 pub(crate) fn count_moved_rows(rows: u64) {
-    counter!("centile_layout_rows_moved_total").increment(rows);
+    counter!(ROWS_MOVED).increment(rows);
 }
 
 /// Says how many counts of players were wrong at the last look.
@@ -63,18 +72,15 @@ pub(crate) fn set_count_differences(count: usize) {
 
 /// Counts a count of players that turned out to be wrong.
 pub(crate) fn count_count_differences(found: u64) {
-    counter!("centile_count_differences_total").increment(found);
+    counter!(COUNT_DIFFERENCES).increment(found);
 }
 
 fn describe() {
-    describe_counter!("centile_count_differences_total", "Counts of players that this process has found to be wrong.");
+    describe_counter!(COUNT_DIFFERENCES, "Counts of players that this process has found to be wrong.");
+    describe_counter!(ROWS_MOVED, "Rows that this process has moved between buckets to keep them even.");
+    describe_counter!(PERIODS_CLOSED, "Periods that this process has closed.");
     describe_counter!(
-        "centile_layout_rows_moved_total",
-        "Rows that this process has moved between buckets to keep them even."
-    );
-    describe_counter!("centile_periods_closed_total", "Periods that this process has closed.");
-    describe_counter!(
-        "centile_archive_differences_total",
+        ARCHIVE_DIFFERENCES,
         "Players of whom the live ranking said something else than the ledger when this process closed a period."
     );
     for (name, text) in [

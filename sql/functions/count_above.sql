@@ -5,23 +5,27 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
 LANGUAGE plpgsql STABLE
 AS $$
 DECLARE
-    v_lanes  integer := coalesce((SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id), 0);
-    v_stripe record;
-    v_beside record;
+    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    v_bucket record;
     v_counts bigint[];
     v_count  bigint;
     v_above  bigint;
 BEGIN
-    SELECT * INTO v_stripe FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
-    SELECT * INTO v_beside FROM centile_store.stripes_beside(p_ranking_id, v_stripe.bucket, v_stripe.stripe, v_lanes);
-    v_above := CASE WHEN v_beside.are_below THEN -v_beside.players ELSE v_beside.players END
-        + (centile_store.count_in_stripe(v_stripe.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key, p_tie_key, p_user_key,
-                                         v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key))[2];
+    -- Nobody stands in a ranking that is not there.
+    IF v_lanes IS NULL THEN
+        RETURN 0;
+    END IF;
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_rank_key, p_tie_key, p_user_key, v_lanes);
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'ranking % has no counts of the stripe of a key', p_ranking_id
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+    v_above := v_bucket.in_stripe[2] + CASE WHEN v_bucket.are_below THEN -v_bucket.other_stripes ELSE v_bucket.other_stripes END;
     FOR v_lane IN 0..v_lanes - 1 LOOP
         v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
                      WHERE c.ranking_id = p_ranking_id AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
         -- Lower stripes are taken from the whole bucket.
-        FOREACH v_count IN ARRAY v_counts[v_stripe.bucket + CASE WHEN v_beside.are_below THEN 1 ELSE 2 END:] LOOP
+        FOREACH v_count IN ARRAY v_counts[v_bucket.bucket + CASE WHEN v_bucket.are_below THEN 1 ELSE 2 END:] LOOP
             v_above := v_above + v_count;
         END LOOP;
     END LOOP;

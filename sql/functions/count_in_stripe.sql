@@ -9,15 +9,15 @@ SELECT centile_store.create_bucket_function('count_in_stripe',
      p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint,
      p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint', 'bigint[]',
     'IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
+        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                              count(*)]
                 FROM %1$s WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
     END IF;
-    RETURN (SELECT ARRAY[count(*) FILTER (WHERE rank_key > p_rank_key),
-                             count(*) FILTER (WHERE (rank_key, tie_key, user_key) > (p_rank_key, p_tie_key, p_user_key)),
-                             count(*)]
+    RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
+                         count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
+                         count(*)]
             FROM (
                 SELECT rank_key, tie_key, user_key FROM %1$s WHERE ranking_id = p_ranking_id
                 AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key

@@ -59,7 +59,10 @@ BEGIN
     UPDATE centile_store.bucket_counts c
     SET counts = centile_store.add_at(c.counts, ARRAY[v_stripe.bucket + 1, p_to_bucket + 1], ARRAY[-v_players, v_players]),
         revision = c.revision + 1
-    WHERE c.ranking_id = p_ranking_id AND c.lane = 0;
+    WHERE c.ranking_id = p_ranking_id AND c.lane = 0
+      -- Of the versions that a snapshot held elsewhere keeps, the newest.
+      AND c.revision = (SELECT x.revision FROM centile_store.bucket_counts x
+                        WHERE x.ranking_id = p_ranking_id AND x.lane = 0 ORDER BY x.revision DESC LIMIT 1);
     UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
     RETURN v_moved;
 END

@@ -8,13 +8,25 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 DECLARE
-    v_expected bigint;
-    v_removed  bigint;
-    v_crowded  bigint[];
+    v_ranking_ids bigint[];
+    v_rank_keys   bigint[];
+    v_tie_keys    bigint[];
+    v_user_keys   bigint[];
+    v_buckets     smallint[];
+    v_stripes     integer[];
+    -- 1 for a row that arrives, -1 for one that leaves.
+    v_signs       smallint[];
+    v_bucket      record;
+    v_expected    bigint := 0;
+    v_removed     bigint := 0;
+    v_crowded     bigint[];
 BEGIN
-    DELETE FROM centile_store.leaderboard l
-    USING unnest(p_changes) AS c
-    WHERE c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
+    -- Scores never take an entry away.
+    IF EXISTS (SELECT FROM unnest(p_changes) AS c WHERE c.score IS NULL) THEN
+        DELETE FROM centile_store.leaderboard l
+        USING unnest(p_changes) AS c
+        WHERE c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
+    END IF;
 
     INSERT INTO centile_store.leaderboard AS l (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
     SELECT c.ranking_id, c.user_id, c.score, c.rank_key, c.tie_key, c.reached_at, c.only_zeros
@@ -24,81 +36,80 @@ BEGIN
     SET score = excluded.score, rank_key = excluded.rank_key, tie_key = excluded.tie_key,
         reached_at = excluded.reached_at, only_zeros = excluded.only_zeros;
 
-    WITH change AS (
-        SELECT * FROM unnest(p_changes) AS c
-        WHERE (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key)
-    ), leaving AS (
-        SELECT c.ranking_id, c.was_rank_key, c.was_tie_key, c.user_id, s.bucket, s.stripe
-        FROM change c
-        CROSS JOIN LATERAL (
-            SELECT bucket, stripe FROM centile_store.stripes s
-            WHERE s.ranking_id = c.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (c.was_rank_key, c.was_tie_key, -c.user_id)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-        WHERE c.was_rank_key IS NOT NULL
-    ), arriving AS (
-        SELECT c.ranking_id, c.rank_key, c.tie_key, c.user_id, s.bucket, s.stripe
-        FROM change c
-        CROSS JOIN LATERAL (
-            SELECT bucket, stripe FROM centile_store.stripes s
-            WHERE s.ranking_id = c.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (c.rank_key, c.tie_key, -c.user_id)
-            ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-        WHERE c.rank_key IS NOT NULL
-    ), removed AS (
-        DELETE FROM centile_store.leaderboard_bucket b
-        USING leaving o
-        WHERE b.bucket = o.bucket AND b.ranking_id = o.ranking_id
-          AND b.rank_key = o.was_rank_key AND b.tie_key = o.was_tie_key AND b.user_key = -o.user_id
-        RETURNING 1
-    ), added AS (
-        INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-        SELECT bucket, ranking_id, rank_key, tie_key, -user_id FROM arriving
-    ), net AS (
-        SELECT ranking_id, bucket, stripe, sum(change) AS change
-        FROM (SELECT ranking_id, bucket, stripe, -1 AS change FROM leaving
-              UNION ALL
-              SELECT ranking_id, bucket, stripe, 1 FROM arriving) x
-        GROUP BY ranking_id, bucket, stripe
-        HAVING sum(change) <> 0
+    SELECT array_agg(k.ranking_id), array_agg(k.rank_key), array_agg(k.tie_key), array_agg(k.user_key), array_agg(s.bucket),
+           array_agg(s.stripe), array_agg(k.sign)
+    INTO v_ranking_ids, v_rank_keys, v_tie_keys, v_user_keys, v_buckets, v_stripes, v_signs
+    FROM unnest(p_changes) AS c
+    CROSS JOIN LATERAL (VALUES (c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id, -1::smallint),
+                               (c.ranking_id, c.rank_key, c.tie_key, -c.user_id, 1::smallint))
+        AS k (ranking_id, rank_key, tie_key, user_key, sign)
+    CROSS JOIN LATERAL (
+        SELECT bucket, stripe FROM centile_store.stripes s
+        WHERE s.ranking_id = k.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (k.rank_key, k.tie_key, k.user_key)
+        ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
+    WHERE k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
+
+    -- A bucket at a time, by its own table: a statement on all hundred has to open all hundred, whatever it changes.
+    FOR v_bucket IN
+        SELECT k.bucket, count(*) FILTER (WHERE k.sign < 0) AS leaving,
+               array_agg(k.ranking_id) AS ranking_ids, array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys,
+               array_agg(k.user_key) AS user_keys, array_agg(k.sign) AS signs
+        FROM unnest(v_buckets, v_ranking_ids, v_rank_keys, v_tie_keys, v_user_keys, v_signs)
+            AS k (bucket, ranking_id, rank_key, tie_key, user_key, sign)
+        GROUP BY k.bucket
+    LOOP
+        v_expected := v_expected + v_bucket.leaving;
+        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_bucket.bucket, v_bucket.ranking_ids, v_bucket.rank_keys,
+            v_bucket.tie_keys, v_bucket.user_keys, v_bucket.signs) AS r);
+    END LOOP;
+    IF v_removed <> v_expected THEN
+        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+
+    WITH net AS MATERIALIZED (
+        SELECT k.ranking_id, k.bucket, k.stripe, sum(k.sign) AS change
+        FROM unnest(v_ranking_ids, v_buckets, v_stripes, v_signs) AS k (ranking_id, bucket, stripe, sign)
+        GROUP BY k.ranking_id, k.bucket, k.stripe
+        HAVING sum(k.sign) <> 0
+    ), stripe_change AS MATERIALIZED (
+        -- The newest version alone is looked up, and then found by all of its key: older ones stay while somebody holds a snapshot.
+        SELECT n.*, (SELECT x.revision FROM centile_store.stripe_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
+        FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
+              FROM net GROUP BY ranking_id, bucket) n
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-        FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
-              FROM net GROUP BY ranking_id, bucket) n
-        CROSS JOIN LATERAL (
-            SELECT x.revision FROM centile_store.stripe_counts x
-            WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
-        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = x.revision
-    ), buckets_counted AS (
-        UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+        FROM stripe_change n
+        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = n.revision
+    ), bucket_change AS MATERIALIZED (
+        SELECT n.*, (SELECT x.revision FROM centile_store.bucket_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
-        CROSS JOIN LATERAL (
-            SELECT x.revision FROM centile_store.bucket_counts x
-            WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) x
-        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = x.revision
+    ), buckets_counted AS (
+        UPDATE centile_store.bucket_counts c
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+        FROM bucket_change n
+        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = n.revision
     ), fullest AS (
         -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
         SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
         ORDER BY ranking_id, change DESC
     )
-    SELECT (SELECT count(*) FROM leaving), (SELECT count(*) FROM removed),
-           (SELECT array_agg(f.ranking_id) FROM fullest f
-            JOIN centile_store.rankings g ON g.id = f.ranking_id
-            JOIN centile_store.boards b ON b.id = g.board_id
-            WHERE f.change + (
-                SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
-                CROSS JOIN LATERAL (
-                    SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
-                    WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
-            ) > 2 * b.stripe_target)
-    INTO v_expected, v_removed, v_crowded;
-
-    IF v_removed <> v_expected THEN
-        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-    END IF;
+    SELECT array_agg(f.ranking_id)
+    INTO v_crowded
+    FROM fullest f
+    JOIN centile_store.rankings g ON g.id = f.ranking_id
+    JOIN centile_store.boards b ON b.id = g.board_id
+    WHERE f.change + (
+        SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
+        CROSS JOIN LATERAL (
+            SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
+            WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
+    ) > 2 * b.stripe_target;
     RETURN v_crowded;
 END
 $$;

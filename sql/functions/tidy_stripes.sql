@@ -1,6 +1,6 @@
 -- Gives the stripes of a bucket the size they should have: those past so many targets are cut into pieces of about the target, or as
 -- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no
--- row moves. Reads four thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0,
+-- row moves. Reads two thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0,
 -- the number of changes.
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
 LANGUAGE plpgsql VOLATILE
@@ -8,7 +8,7 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 4000;
+    v_left    integer := 2000;
     v_players bigint[];
     v_size    bigint;
     v_pieces  bigint;

@@ -82,7 +82,7 @@ impl Store {
             buckets,
             largest
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.keepers)
         .await?;
         Ok(Tidied { changes: tidied.changes.unsigned_abs().into(), buckets: tidied.buckets.unsigned_abs() as usize })
     }
@@ -112,7 +112,7 @@ impl Store {
             user_key,
             to_bucket
         )
-        .fetch_one(&self.writers)
+        .fetch_one(&self.keepers)
         .await?;
         Ok(moved.map(i64::unsigned_abs))
     }
