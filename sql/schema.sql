@@ -1005,7 +1005,8 @@ CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bi
     LANGUAGE sql STABLE
     AS $$
     SELECT s.bucket, o.players, o.are_below,
-           -- In floating point, where the ends of all keys have a difference. At the first key of all counts begin from above.
+           -- In floating point, where the ends of all keys have a difference. The greatest rank key of all is
+           -- counted from above.
            CASE WHEN p_rank_key < s.next_rank_key AND p_rank_key::double precision - s.low_rank_key < s.next_rank_key::double precision - p_rank_key
                THEN centile_store.count_below_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
                                                         s.low_rank_key, s.low_tie_key, s.low_user_key, o.own)
@@ -10482,7 +10483,8 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
                FROM place f WHERE f.step = -p_around - 1) END,
            u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
     FROM place k
-    JOIN centile_store.users u ON u.id = -k.user_key
+    -- LIMIT keeps this a look-up by key, however many rows are expected.
+    CROSS JOIN LATERAL (SELECT u.external_id, u.name, u.avatar FROM centile_store.users u WHERE u.id = -k.user_key LIMIT 1) u
     WHERE k.step >= -p_around
 $$;
 
@@ -10635,7 +10637,7 @@ DECLARE
     v_stripes     integer[];
     -- 1 for a row that arrives, -1 for one that leaves.
     v_signs       smallint[];
-    v_bucket      record;
+    v_part        record;
     v_expected    bigint := 0;
     v_removed     bigint := 0;
     v_crowded     bigint[];
@@ -10669,7 +10671,7 @@ BEGIN
     WHERE k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
 
     -- A bucket at a time, by its own table: a statement on all hundred has to open all hundred, whatever it changes.
-    FOR v_bucket IN
+    FOR v_part IN
         SELECT k.bucket, count(*) FILTER (WHERE k.sign < 0) AS leaving,
                array_agg(k.ranking_id) AS ranking_ids, array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys,
                array_agg(k.user_key) AS user_keys, array_agg(k.sign) AS signs
@@ -10677,9 +10679,9 @@ BEGIN
             AS k (bucket, ranking_id, rank_key, tie_key, user_key, sign)
         GROUP BY k.bucket
     LOOP
-        v_expected := v_expected + v_bucket.leaving;
-        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_bucket.bucket, v_bucket.ranking_ids, v_bucket.rank_keys,
-            v_bucket.tie_keys, v_bucket.user_keys, v_bucket.signs) AS r);
+        v_expected := v_expected + v_part.leaving;
+        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_part.bucket, v_part.ranking_ids, v_part.rank_keys,
+            v_part.tie_keys, v_part.user_keys, v_part.signs) AS r);
     END LOOP;
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
@@ -10782,7 +10784,12 @@ BEGIN
     UPDATE centile_store.stripe_counts s
     SET counts = CASE WHEN s.lane = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END,
         revision = s.revision + 1
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket;
+    -- Of the versions that a snapshot held elsewhere keeps, the newest of each lane.
+    FROM (SELECT n AS lane, (SELECT x.revision FROM centile_store.stripe_counts x
+                             WHERE x.ranking_id = p_ranking_id AND x.bucket = p_bucket AND x.lane = n ORDER BY x.revision DESC LIMIT 1) AS revision
+          FROM centile_store.rankings g CROSS JOIN generate_series(0, g.lanes - 1) AS n
+          WHERE g.id = p_ranking_id OFFSET 0) n
+    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.lane = n.lane AND s.revision = n.revision;
     IF NOT FOUND THEN
         INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
         SELECT p_ranking_id, p_bucket, n, CASE WHEN n = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END
@@ -14864,7 +14871,7 @@ CREATE FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket small
     CROSS JOIN LATERAL (
         SELECT c.counts FROM centile_store.stripe_counts c
         WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = n ORDER BY c.revision DESC LIMIT 1) c
-    HAVING count(*) = p_lanes
+    HAVING count(c.counts[p_stripe]) = p_lanes AND min(cardinality(c.counts)) = max(cardinality(c.counts))
 $$;
 
 COMMENT ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) IS 'Players of a stripe, and of its bucket above it, or of the stripe and below it. Example: SELECT * FROM centile_store.stripes_beside(1, 50::smallint, 1, 1);';

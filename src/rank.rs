@@ -235,7 +235,12 @@ fn standing_of(
     is_shared: bool,
 ) -> Result<Option<Standing>> {
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else { return Ok(None) };
-    let misfit = || Error::Internal("a rank's counts do not fit its bucket counts".to_owned());
+    let misfit = || {
+        Error::Internal(format!(
+            "the counts of {} do not fit together; `centile verify` names what is damaged",
+            period.name()
+        ))
+    };
     let above = Above::of(&found, &counts.counts, is_shared).ok_or_else(misfit)?;
     let (position, players) = (above.own + 1, counts.players());
     let mut standing = Standing {

@@ -7,7 +7,8 @@ RETURNS TABLE (bucket smallint, other_stripes bigint, are_below boolean, in_stri
 LANGUAGE sql STABLE
 AS $$
     SELECT s.bucket, o.players, o.are_below,
-           -- In floating point, where the ends of all keys have a difference. At the first key of all counts begin from above.
+           -- In floating point, where the ends of all keys have a difference. The greatest rank key of all is
+           -- counted from above.
            CASE WHEN p_rank_key < s.next_rank_key AND p_rank_key::double precision - s.low_rank_key < s.next_rank_key::double precision - p_rank_key
                THEN centile_store.count_below_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
                                                         s.low_rank_key, s.low_tie_key, s.low_user_key, o.own)

@@ -1,4 +1,4 @@
--- The players up to p_around places above and below a key in this bucket, and the key's own: each with its step from the key, negative
+-- The players up to p_around places above and below a key, whose bucket is given, and the key's own: each with its step from the key, negative
 -- above it, and on shared boards with the step of the first player of the same score. Where that one stands above the stretch, its place
 -- is not known from here: then all players with a better score are counted.
 CREATE FUNCTION centile_store.neighbours(
@@ -42,7 +42,8 @@ AS $$
                FROM place f WHERE f.step = -p_around - 1) END,
            u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
     FROM place k
-    JOIN centile_store.users u ON u.id = -k.user_key
+    -- LIMIT keeps this a look-up by key, however many rows are expected.
+    CROSS JOIN LATERAL (SELECT u.external_id, u.name, u.avatar FROM centile_store.users u WHERE u.id = -k.user_key LIMIT 1) u
     WHERE k.step >= -p_around
 $$;
 

@@ -16,7 +16,7 @@ DECLARE
     v_stripes     integer[];
     -- 1 for a row that arrives, -1 for one that leaves.
     v_signs       smallint[];
-    v_bucket      record;
+    v_part        record;
     v_expected    bigint := 0;
     v_removed     bigint := 0;
     v_crowded     bigint[];
@@ -50,7 +50,7 @@ BEGIN
     WHERE k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
 
     -- A bucket at a time, by its own table: a statement on all hundred has to open all hundred, whatever it changes.
-    FOR v_bucket IN
+    FOR v_part IN
         SELECT k.bucket, count(*) FILTER (WHERE k.sign < 0) AS leaving,
                array_agg(k.ranking_id) AS ranking_ids, array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys,
                array_agg(k.user_key) AS user_keys, array_agg(k.sign) AS signs
@@ -58,9 +58,9 @@ BEGIN
             AS k (bucket, ranking_id, rank_key, tie_key, user_key, sign)
         GROUP BY k.bucket
     LOOP
-        v_expected := v_expected + v_bucket.leaving;
-        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_bucket.bucket, v_bucket.ranking_ids, v_bucket.rank_keys,
-            v_bucket.tie_keys, v_bucket.user_keys, v_bucket.signs) AS r);
+        v_expected := v_expected + v_part.leaving;
+        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_part.bucket, v_part.ranking_ids, v_part.rank_keys,
+            v_part.tie_keys, v_part.user_keys, v_part.signs) AS r);
     END LOOP;
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected

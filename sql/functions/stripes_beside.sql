@@ -1,5 +1,6 @@
 -- Players of a stripe, and of its bucket in higher stripes, added over the lanes; where fewer stripes lie below, the players of the stripe
--- and of lower ones, to be taken from the bucket's. So at most half of the counts are added up. No row where a lane's counts are gone.
+-- and of lower ones, to be taken from the bucket's. So at most half of the counts are added up. No row where the counts of a
+-- lane are gone or not of as many stripes as those of others.
 CREATE FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer)
 RETURNS TABLE (own bigint, players bigint, are_below boolean)
 LANGUAGE sql STABLE
@@ -14,7 +15,7 @@ AS $$
     CROSS JOIN LATERAL (
         SELECT c.counts FROM centile_store.stripe_counts c
         WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = n ORDER BY c.revision DESC LIMIT 1) c
-    HAVING count(*) = p_lanes
+    HAVING count(c.counts[p_stripe]) = p_lanes AND min(cardinality(c.counts)) = max(cardinality(c.counts))
 $$;
 
 COMMENT ON FUNCTION centile_store.stripes_beside(bigint, smallint, integer, integer) IS

@@ -28,9 +28,8 @@ use event::Event;
 use lane::Lanes;
 use prepare::Preparation;
 
-/// Connections for writing that an import makes use of: one for each batch under way, one for what batches need first, one
-/// for splitting stripes.
-pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 2;
+/// Connections for writing that an import makes use of: one for each batch under way, one for what batches need first.
+pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 1;
 
 /// How to import.
 #[derive(Debug, Clone, Copy)]
