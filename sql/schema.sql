@@ -13252,7 +13252,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) IS 'Numbers the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.sort_load_events(1, ''2024-02-01Z'');';
 
-CREATE FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) RETURNS TABLE(found bigint, rank_keys bigint[], tie_keys bigint[], user_keys bigint[])
+CREATE FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -13265,116 +13265,60 @@ IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 3 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 7 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -13383,116 +13327,60 @@ IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 11 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 15 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -13503,116 +13391,60 @@ IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 19 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 23 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -13621,116 +13453,60 @@ IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 27 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 31 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -13743,116 +13519,60 @@ IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 35 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 39 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -13861,116 +13581,60 @@ IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 43 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 47 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -13981,116 +13645,60 @@ IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 51 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 55 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14099,116 +13707,60 @@ IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 59 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 63 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14223,116 +13775,60 @@ IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 67 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 71 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14341,116 +13837,60 @@ IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 75 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 79 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14461,116 +13901,60 @@ IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 83 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 87 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14579,116 +13963,60 @@ IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 91 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 95 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14698,58 +14026,30 @@ ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 ELSE
 IF p_bucket < 99 THEN
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 ELSE
 RETURN QUERY
-     SELECT count(*),
-            array_agg(r.rank_key) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN r.rank_key_below = r.rank_key THEN r.tie_key ELSE -9223372036854775808 END) FILTER (WHERE r.is_cut),
-            array_agg(CASE WHEN (r.rank_key_below, r.tie_key_below) = (r.rank_key, r.tie_key) THEN r.user_key ELSE -9223372036854775808 END)
-                FILTER (WHERE r.is_cut)
-     FROM (SELECT k.*, lead(k.rank_key) OVER () AS rank_key_below, lead(k.tie_key) OVER () AS tie_key_below,
-                  row_number() OVER () % p_size = 0 AND row_number() OVER () <= p_size * p_pieces AS is_cut
-           FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
-                 WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-                   AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-                 ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_size * p_pieces + 1) k) r;
+     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
+     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
+       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
+     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
 END IF;
 END IF;
 END IF;
@@ -14757,7 +14057,7 @@ END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) IS 'Where to cut pieces off the upper end of a stripe. Example: SELECT * FROM centile_store.stripe_cuts(50::smallint, 1, -1000, 0, 0, 1000, 0, 0, 2, 1);';
+COMMENT ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) IS 'Where to cut a piece off the upper end of a stripe. Example: SELECT * FROM centile_store.stripe_cut(50::smallint, 1, -1000, 0, 0, 1000, 0, 0, 2);';
 
 CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint, is_large boolean)
     LANGUAGE plpgsql STABLE
@@ -14933,7 +14233,7 @@ BEGIN
     FOREACH v_bucket IN ARRAY p_buckets LOOP
         changes := changes + centile_store.tidy_stripes(p_ranking_id, v_bucket, p_largest);
         buckets := buckets + 1;
-        EXIT WHEN clock_timestamp() > v_since + interval '4 milliseconds';
+        EXIT WHEN clock_timestamp() > v_since + interval '8 milliseconds';
     END LOOP;
 END
 $$;
@@ -14946,7 +14246,7 @@ CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallin
     AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 2000;
+    v_left    integer := 4000;
     v_players bigint[];
     v_size    bigint;
     v_pieces  bigint;
@@ -14962,6 +14262,8 @@ DECLARE
     v_changes integer := 0;
     v_stripe  record;
     v_found   record;
+    -- Where the last piece begins: the next one ends there.
+    v_bound   centile_store.stripes;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT b.stripe_target INTO v_target
@@ -15028,19 +14330,26 @@ BEGIN
             WHERE n.ranking_id = p_ranking_id AND (n.rank_key, n.tie_key, n.user_key) > (s.rank_key, s.tie_key, s.user_key)
             ORDER BY n.rank_key, n.tie_key, n.user_key LIMIT 1) n ON true
     LOOP
-        SELECT * INTO v_found
-        FROM centile_store.stripe_cuts(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
-            coalesce(v_stripe.next_rank_key, 9223372036854775807), coalesce(v_stripe.next_tie_key, 9223372036854775807),
-            coalesce(v_stripe.next_user_key, 9223372036854775807), v_stripe.size, v_stripe.pieces);
-        -- At least one is left below the lowest cut.
-        IF v_found.found <= v_stripe.pieces * v_stripe.size THEN
-            RAISE EXCEPTION 'a stripe of bucket % counts % players and holds no more than %', p_bucket,
-                    v_new[v_stripe.stripe] + v_stripe.pieces * v_stripe.size, v_found.found
-                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-        END IF;
-        INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, p_bucket, v_stripe.stripe + v_stripe.pieces - b.place + 1, b.rank_key, b.tie_key, b.user_key
-        FROM unnest(v_found.rank_keys, v_found.tie_keys, v_found.user_keys) WITH ORDINALITY AS b (rank_key, tie_key, user_key, place);
+        v_bound := (NULL, NULL, NULL, coalesce(v_stripe.next_rank_key, 9223372036854775807), coalesce(v_stripe.next_tie_key, 9223372036854775807),
+                    coalesce(v_stripe.next_user_key, 9223372036854775807));
+        FOR v_piece IN 1..v_stripe.pieces LOOP
+            SELECT array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys, array_agg(k.user_key) AS user_keys
+            INTO v_found
+            FROM centile_store.stripe_cut(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
+                v_bound.rank_key, v_bound.tie_key, v_bound.user_key, v_stripe.size) k;
+            -- At least one is left below the lowest cut.
+            IF cardinality(v_found.rank_keys) IS DISTINCT FROM 2 THEN
+                RAISE EXCEPTION 'a stripe of bucket % counts % players and holds fewer', p_bucket,
+                        v_new[v_stripe.stripe] + v_stripe.pieces * v_stripe.size
+                    USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+            END IF;
+            -- A piece begins at its lowest key; where nobody below shares that rank key, or that time, at all of these: see count_in_stripe.
+            v_bound := (p_ranking_id, p_bucket, v_stripe.stripe + v_stripe.pieces - v_piece + 1, v_found.rank_keys[1],
+                CASE WHEN v_found.rank_keys[1] = v_found.rank_keys[2] THEN v_found.tie_keys[1] ELSE -9223372036854775808 END,
+                CASE WHEN (v_found.rank_keys[1], v_found.tie_keys[1]) = (v_found.rank_keys[2], v_found.tie_keys[2])
+                     THEN v_found.user_keys[1] ELSE -9223372036854775808 END);
+            INSERT INTO centile_store.stripes SELECT v_bound.*;
+        END LOOP;
     END LOOP;
     PERFORM centile_store.put_stripe_counts(p_ranking_id, p_bucket, v_new);
     UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
@@ -16632,8 +15941,8 @@ GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO ce
 REVOKE ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripe_cuts(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint, p_pieces bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) TO centile_service;

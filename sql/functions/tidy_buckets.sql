@@ -1,6 +1,6 @@
 -- Gives the stripes of these buckets the size they should have, one bucket after the other, as many as one short step can; see
 -- tidy_stripes. Behind writers a step waits for the structure lock ten times as long as it holds it, so that what it is granted is used
--- for more than one bucket; none is begun once 4 milliseconds are over.
+-- for more than one bucket; none is begun once 8 milliseconds are over.
 CREATE FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision DEFAULT 2,
     OUT changes integer, OUT buckets integer)
 LANGUAGE plpgsql VOLATILE
@@ -16,7 +16,7 @@ BEGIN
     FOREACH v_bucket IN ARRAY p_buckets LOOP
         changes := changes + centile_store.tidy_stripes(p_ranking_id, v_bucket, p_largest);
         buckets := buckets + 1;
-        EXIT WHEN clock_timestamp() > v_since + interval '4 milliseconds';
+        EXIT WHEN clock_timestamp() > v_since + interval '8 milliseconds';
     END LOOP;
 END
 $$;

@@ -1,6 +1,6 @@
 -- Gives the stripes of a bucket the size they should have: those past so many targets are cut into pieces of about the target, or as
 -- large as they may be if that is less, neighbours that together have less than half of it become one. Bounds and counts change, no
--- row moves. Reads two thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0,
+-- row moves. Passes over four thousand rows at most, so that the board's structure lock is not held for long: call it until it gives 0,
 -- the number of changes.
 CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
 LANGUAGE plpgsql VOLATILE
@@ -8,7 +8,7 @@ SET enable_seqscan = off
 AS $$
 DECLARE
     v_target  integer;
-    v_left    integer := 2000;
+    v_left    integer := 4000;
     v_players bigint[];
     v_size    bigint;
     v_pieces  bigint;
@@ -24,6 +24,8 @@ DECLARE
     v_changes integer := 0;
     v_stripe  record;
     v_found   record;
+    -- Where the last piece begins: the next one ends there.
+    v_bound   centile_store.stripes;
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT b.stripe_target INTO v_target
@@ -90,19 +92,26 @@ BEGIN
             WHERE n.ranking_id = p_ranking_id AND (n.rank_key, n.tie_key, n.user_key) > (s.rank_key, s.tie_key, s.user_key)
             ORDER BY n.rank_key, n.tie_key, n.user_key LIMIT 1) n ON true
     LOOP
-        SELECT * INTO v_found
-        FROM centile_store.stripe_cuts(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
-            coalesce(v_stripe.next_rank_key, 9223372036854775807), coalesce(v_stripe.next_tie_key, 9223372036854775807),
-            coalesce(v_stripe.next_user_key, 9223372036854775807), v_stripe.size, v_stripe.pieces);
-        -- At least one is left below the lowest cut.
-        IF v_found.found <= v_stripe.pieces * v_stripe.size THEN
-            RAISE EXCEPTION 'a stripe of bucket % counts % players and holds no more than %', p_bucket,
-                    v_new[v_stripe.stripe] + v_stripe.pieces * v_stripe.size, v_found.found
-                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-        END IF;
-        INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, p_bucket, v_stripe.stripe + v_stripe.pieces - b.place + 1, b.rank_key, b.tie_key, b.user_key
-        FROM unnest(v_found.rank_keys, v_found.tie_keys, v_found.user_keys) WITH ORDINALITY AS b (rank_key, tie_key, user_key, place);
+        v_bound := (NULL, NULL, NULL, coalesce(v_stripe.next_rank_key, 9223372036854775807), coalesce(v_stripe.next_tie_key, 9223372036854775807),
+                    coalesce(v_stripe.next_user_key, 9223372036854775807));
+        FOR v_piece IN 1..v_stripe.pieces LOOP
+            SELECT array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys, array_agg(k.user_key) AS user_keys
+            INTO v_found
+            FROM centile_store.stripe_cut(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
+                v_bound.rank_key, v_bound.tie_key, v_bound.user_key, v_stripe.size) k;
+            -- At least one is left below the lowest cut.
+            IF cardinality(v_found.rank_keys) IS DISTINCT FROM 2 THEN
+                RAISE EXCEPTION 'a stripe of bucket % counts % players and holds fewer', p_bucket,
+                        v_new[v_stripe.stripe] + v_stripe.pieces * v_stripe.size
+                    USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+            END IF;
+            -- A piece begins at its lowest key; where nobody below shares that rank key, or that time, at all of these: see count_in_stripe.
+            v_bound := (p_ranking_id, p_bucket, v_stripe.stripe + v_stripe.pieces - v_piece + 1, v_found.rank_keys[1],
+                CASE WHEN v_found.rank_keys[1] = v_found.rank_keys[2] THEN v_found.tie_keys[1] ELSE -9223372036854775808 END,
+                CASE WHEN (v_found.rank_keys[1], v_found.tie_keys[1]) = (v_found.rank_keys[2], v_found.tie_keys[2])
+                     THEN v_found.user_keys[1] ELSE -9223372036854775808 END);
+            INSERT INTO centile_store.stripes SELECT v_bound.*;
+        END LOOP;
     END LOOP;
     PERFORM centile_store.put_stripe_counts(p_ranking_id, p_bucket, v_new);
     UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
