@@ -3,7 +3,14 @@
 //!
 //! `CENTILE_TEST_SECONDS` makes the load longer.
 
-use std::{env, sync::Arc, time::Duration};
+use std::{
+    env,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
@@ -69,9 +76,29 @@ async fn one_instance_and_one_lane() {
     examine(&db, &load, &record, "one instance, one lane").await;
 }
 
-/// Splits, merges and moves stripes of a random ranking, one short step after the other; gives how many stripes it has changed and moved.
-async fn keep_layouts(pool: PgPool, stop: CancellationToken) -> (i64, i64) {
-    let (mut changed, mut moved) = (0, 0);
+/// What has been done to layouts so far.
+#[derive(Default)]
+struct Done {
+    changed: AtomicI64,
+    moved: AtomicI64,
+    rebuilt: AtomicI64,
+}
+
+impl Done {
+    /// Stripes that were split or merged, stripes that were moved, rankings that were rebuilt.
+    fn counts(&self) -> [i64; 3] {
+        [&self.changed, &self.moved, &self.rebuilt].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Whether there was enough of everything for a test to have met it.
+    fn is_enough(&self) -> bool {
+        let [changed, moved, rebuilt] = self.counts();
+        changed > 20 && moved > 20 && rebuilt > 8
+    }
+}
+
+/// Splits, merges and moves stripes of a random ranking, one short step after the other.
+async fn keep_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
     while !stop.is_cancelled() {
         let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods ORDER BY random() LIMIT 1")
             .fetch_one(&pool)
@@ -89,7 +116,7 @@ async fn keep_layouts(pool: PgPool, stop: CancellationToken) -> (i64, i64) {
                 .fetch_one(&pool)
                 .await
                 .expect("a tidy bucket");
-            changed += i64::from(tidied);
+            done.changed.fetch_add(tidied.into(), Ordering::Relaxed);
         }
         let plan: Vec<(i64, i64, i64, i16)> =
             sqlx::query_as("SELECT rank_key, tie_key, user_key, to_bucket FROM centile_store.stripe_moves($1)")
@@ -107,25 +134,23 @@ async fn keep_layouts(pool: PgPool, stop: CancellationToken) -> (i64, i64) {
                 .fetch_one(&pool)
                 .await
                 .expect("a move");
-            moved += i64::from(rows.is_some());
+            done.moved.fetch_add(rows.is_some().into(), Ordering::Relaxed);
             if rows.is_none() {
                 break;
             }
         }
     }
-    (changed, moved)
 }
 
-/// Rebuilds all periods of a board over and over, and removes what was replaced; gives how many were.
-async fn rebuild(url: String, board: &'static str, stop: CancellationToken) -> usize {
-    let mut rebuilt = 0;
+/// Rebuilds all periods of a board over and over, and removes what was replaced.
+async fn rebuild(url: String, board: &'static str, stop: CancellationToken, done: Arc<Done>) {
     while !stop.is_cancelled() {
         let url = url.clone();
         let run = move || run_at(&url, &["rebuild", "--board", board, "--all", "--by", "a test"]).well();
         let told = tokio::task::spawn_blocking(run).await.expect("a rebuilding");
-        rebuilt += told.lines().filter(|line| line.starts_with("rebuilt ")).count();
+        let rebuilt = told.lines().filter(|line| line.starts_with("rebuilt ")).count();
+        done.rebuilt.fetch_add(i64::try_from(rebuilt).expect("a small number"), Ordering::Relaxed);
     }
-    rebuilt
 }
 
 /// Layouts change and rankings are replaced all the time: ranks stay exact, and readers who hold a ranking are led to the next.
@@ -148,20 +173,32 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
     let mut record = load.begin().await;
-    let stop = stop_after(duration(30));
-    let keeping = tokio::spawn(keep_layouts(db.pool().await, stop.clone()));
-    let rebuilding = ["shared", "first"].map(|board| tokio::spawn(rebuild(db.url().to_owned(), board, stop.clone())));
+    let (stop, done) = (CancellationToken::new(), Arc::new(Done::default()));
+    let keeping = tokio::spawn(keep_layouts(db.pool().await, stop.clone(), Arc::clone(&done)));
+    let rebuilding = ["shared", "first"]
+        .map(|board| tokio::spawn(rebuild(db.url().to_owned(), board, stop.clone(), Arc::clone(&done))));
+    // Where other tests have the machine too, as long as it takes until there was enough of everything.
+    let stopping = tokio::spawn({
+        let (stop, done) = (stop.clone(), Arc::clone(&done));
+        async move {
+            tokio::time::sleep(duration(30)).await;
+            let patience = Instant::now() + Duration::from_mins(4);
+            while !done.is_enough() && Instant::now() < patience {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            stop.cancel();
+        }
+    });
     record.join(load.run(&stop).await);
-    let (changed, moved) = keeping.await.expect("layouts are kept");
-    let mut rebuilt = 0;
+    stopping.await.expect("it was stopped");
+    keeping.await.expect("layouts are kept");
     for board in rebuilding {
-        rebuilt += board.await.expect("boards are rebuilt");
+        board.await.expect("boards are rebuilt");
     }
-    eprintln!("{changed} stripes split or merged, {moved} moved, {rebuilt} rankings rebuilt");
-    assert!(
-        changed > 20 && moved > 20 && rebuilt > 8,
-        "{changed} stripes changed, {moved} moved, {rebuilt} rankings rebuilt"
-    );
+    let [changed, moved, rebuilt] = done.counts();
+    let told = format!("{changed} stripes split or merged, {moved} moved, {rebuilt} rankings rebuilt");
+    eprintln!("{told}");
+    assert!(done.is_enough(), "{told}");
     examine(&db, &load, &record, "layouts kept, rankings rebuilt").await;
     run_at(db.url(), &["verify"]).well();
 }
