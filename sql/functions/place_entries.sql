@@ -78,6 +78,8 @@ BEGIN
                      WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
         FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
               FROM net GROUP BY ranking_id, bucket) n
+        -- All of them: a number that is not known when this is planned lets few be expected, and each be met by its key.
+        LIMIT cardinality(v_buckets)
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
@@ -89,6 +91,7 @@ BEGIN
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
+        LIMIT cardinality(v_buckets)
     ), buckets_counted AS (
         UPDATE centile_store.bucket_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1

@@ -101,6 +101,36 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
     }
 }
 
+/// While somebody holds a snapshot every version of a count stays: a score is not to read them all.
+#[tokio::test]
+async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the_first() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('held', p_periods => '{all_time}', p_lanes => 1::smallint)").await;
+    let pool = db.pool().await;
+    let mut holder = pool.begin().await.unwrap();
+    sqlx::query("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ").execute(&mut *holder).await.unwrap();
+    sqlx::query("SELECT FROM centile.boards").execute(&mut *holder).await.unwrap();
+    let mut writer = pool.acquire().await.unwrap();
+    // As on the connections of the service.
+    sqlx::query("SET enable_bitmapscan = off").execute(&mut *writer).await.unwrap();
+    let mut read = Vec::new();
+    for part in 0..10 {
+        for player in 100 * part..100 * (part + 1) {
+            let score = sqlx::query("SELECT centile.submit_score('held', $1, $2)");
+            score.bind(format!("player-{player}")).bind(i64::from(player)).execute(&mut *writer).await.unwrap();
+        }
+        sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *writer).await.unwrap();
+        let counted: i64 = sqlx::query_scalar(
+            "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname IN ('stripe_counts', 'bucket_counts')",
+        )
+        .fetch_one(&mut *writer)
+        .await
+        .unwrap();
+        read.push(counted - read.iter().sum::<i64>());
+    }
+    assert!(read[0] > 100 && read[9] <= 2 * read[0], "index rows of counts read for each hundred scores: {read:?}");
+}
+
 /// Many arrive in many places: the largest stripes are seen to first, and several buckets in one step.
 #[tokio::test]
 async fn the_largest_stripes_are_split_first() {
