@@ -9,10 +9,11 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use sqlx::PgPool;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
@@ -82,12 +83,18 @@ struct Done {
     changed: AtomicI64,
     moved: AtomicI64,
     rebuilt: AtomicI64,
+    more: Notify,
 }
 
 impl Done {
     /// Stripes that were split or merged, stripes that were moved, rankings that were rebuilt.
     fn counts(&self) -> [i64; 3] {
         [&self.changed, &self.moved, &self.rebuilt].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    fn add(&self, count: &AtomicI64, more: i64) {
+        count.fetch_add(more, Ordering::Relaxed);
+        self.more.notify_one();
     }
 
     /// Whether there was enough of everything for a test to have met it.
@@ -116,7 +123,7 @@ async fn keep_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
                 .fetch_one(&pool)
                 .await
                 .expect("a tidy bucket");
-            done.changed.fetch_add(tidied.into(), Ordering::Relaxed);
+            done.add(&done.changed, tidied.into());
         }
         let plan: Vec<(i64, i64, i64, i16)> =
             sqlx::query_as("SELECT rank_key, tie_key, user_key, to_bucket FROM centile_store.stripe_moves($1)")
@@ -134,7 +141,7 @@ async fn keep_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
                 .fetch_one(&pool)
                 .await
                 .expect("a move");
-            done.moved.fetch_add(rows.is_some().into(), Ordering::Relaxed);
+            done.add(&done.moved, rows.is_some().into());
             if rows.is_none() {
                 break;
             }
@@ -149,7 +156,7 @@ async fn rebuild(url: String, board: &'static str, stop: CancellationToken, done
         let run = move || run_at(&url, &["rebuild", "--board", board, "--all", "--by", "a test"]).well();
         let told = tokio::task::spawn_blocking(run).await.expect("a rebuilding");
         let rebuilt = told.lines().filter(|line| line.starts_with("rebuilt ")).count();
-        done.rebuilt.fetch_add(i64::try_from(rebuilt).expect("a small number"), Ordering::Relaxed);
+        done.add(&done.rebuilt, i64::try_from(rebuilt).expect("a small number"));
     }
 }
 
@@ -182,10 +189,13 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
         let (stop, done) = (stop.clone(), Arc::clone(&done));
         async move {
             tokio::time::sleep(duration(30)).await;
-            let patience = Instant::now() + Duration::from_mins(4);
-            while !done.is_enough() && Instant::now() < patience {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
+            let enough = async {
+                while !done.is_enough() {
+                    done.more.notified().await;
+                }
+            };
+            // What was not enough by then is said in the end.
+            tokio::time::timeout(Duration::from_mins(4), enough).await.ok();
             stop.cancel();
         }
     });
