@@ -9,10 +9,10 @@ SQLX_VERSION := 0.9.0
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-full torture fmt schema prepare clean
+.PHONY: help setup run test check bench bench-full bench-computation torture fmt schema prepare clean
 
 help: ## Shows this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-10s %s\n' "$$name" "$$text"; done
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
 
 setup: ## Installs PostgreSQL, Redis and a C compiler where they are missing; starts no service
 	@scripts/setup.sh
@@ -42,6 +42,9 @@ bench: setup ## Compares Centile with plain SQL, bucket tables and Redis, 1 M pl
 bench-full: setup ## The same comparison with 10 M players and the mix held for 5 minutes; takes hours
 	@scripts/setup.sh bench
 	cargo bench --bench compare -- --players 10000000 --seconds 10 --mix-seconds 300 --out $(TARGET)/compare-full
+
+bench-computation: setup ## Times what needs no server: keys, batches, bodies; a minute, beside the last run
+	cargo bench --bench computation
 
 torture: setup ## Measures what takes hours: layouts under every spread of scores, ten million players, a held snapshot, settings
 	@scripts/setup.sh bench

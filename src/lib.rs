@@ -44,4 +44,7 @@ pub mod local;
 pub mod cli;
 pub mod demo;
 
+#[doc(hidden)]
+pub mod timed;
+
 pub use error::{Error, Result};

@@ -134,11 +134,11 @@ async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::U
 async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
     let together = write_batch(shared, board_id, lane, jobs.iter().flat_map(|job| &job.events)).await;
     match together {
-        Ok(mut recorded) => {
+        Ok(recorded) => {
+            let mut recorded = recorded.into_iter();
             for job in jobs {
-                let rest = recorded.split_off(job.events.len().min(recorded.len()));
                 // A caller who went away does not want the answer.
-                let _ = job.reply.send(Ok(std::mem::replace(&mut recorded, rest)));
+                let _ = job.reply.send(Ok(recorded.by_ref().take(job.events.len()).collect()));
             }
         }
         Err(Error::Internal(error)) if jobs.len() > 1 => {
@@ -163,14 +163,7 @@ async fn write_batch<'a>(
     lane: i16,
     events: impl Iterator<Item = &'a Event>,
 ) -> Result<Vec<Recorded>> {
-    let mut batch = Batch::default();
-    for event in events {
-        batch.user_ids.push(event.user_id.to_string());
-        batch.points.push(event.points);
-        batch.reasons.push(event.reason.clone());
-        batch.ids.push(event.id.clone());
-        batch.tiebreaks.push(event.tiebreak);
-    }
+    let batch: Batch = events.collect();
     let newcomers: Vec<String> =
         batch.user_ids.iter().filter(|id| shared.known_users.get(id.as_str()).is_none()).cloned().collect();
     if !newcomers.is_empty() {

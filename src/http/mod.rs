@@ -36,6 +36,7 @@ mod transaction;
 mod user;
 
 pub use openapi::openapi;
+pub(crate) use top::body as top_body;
 
 use endpoint::Endpoint;
 

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use sqlx::{postgres::types::PgInterval, types::Json};
 
 use super::Store;
-use crate::{Error, Result, score::HistoryRow};
+use crate::{
+    Error, Result,
+    score::{Event, HistoryRow},
+};
 
 /// Days for which callers' ids are kept, from HTTP.
 const KEEP_IDS_DAYS: i32 = 7;
@@ -29,6 +32,21 @@ pub(crate) struct Batch {
     pub(crate) tiebreaks: Vec<Option<i16>>,
     /// For an import: times of their own; an event without one gets the lane's time, as all do that come live.
     pub(crate) times: Option<Vec<Option<DateTime<Utc>>>>,
+}
+
+/// Live events, which have no times of their own.
+impl<'a> FromIterator<&'a Event> for Batch {
+    fn from_iter<T: IntoIterator<Item = &'a Event>>(events: T) -> Self {
+        let mut batch = Self::default();
+        for event in events {
+            batch.user_ids.push(event.user_id.to_string());
+            batch.points.push(event.points);
+            batch.reasons.push(event.reason.clone());
+            batch.ids.push(event.id.clone());
+            batch.tiebreaks.push(event.tiebreak);
+        }
+        batch
+    }
 }
 
 /// What the SQL function says of one event.

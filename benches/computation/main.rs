@@ -1,0 +1,128 @@
+//! Pure computation on the way of a request, without servers: a change here is seen within a minute. `make bench-computation` runs it.
+
+use std::{collections::BTreeMap, error::Error, hint::black_box};
+
+use centile::{
+    board::{Board, Mode, Order, PeriodKind, Ties},
+    period::{Period, PeriodSelector, PeriodState},
+    rank::{Header, Page, Row},
+    score::Event,
+    timed,
+    user::UserId,
+};
+use chrono::{DateTime, Utc};
+use criterion::{BenchmarkId, Criterion, Throughput};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut criterion = Criterion::default().configure_from_args();
+    let board = board()?;
+    keys(&mut criterion, &board)?;
+    batches(&mut criterion, &board)?;
+    tops(&mut criterion, &board)?;
+    criterion.final_summary();
+    Ok(())
+}
+
+/// Rank keys into cursors and back.
+fn keys(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
+    let (period, selector) = (period(), PeriodSelector::default());
+    let key = [1_234_567, (1 << 50) + 12_345, 7_654_321];
+    let cursor = timed::pack_key(board, &period, key);
+    if timed::unpack_key(&cursor, board, &selector)? != key {
+        return Err("a key is another after it was packed".into());
+    }
+    let mut group = criterion.benchmark_group("keys");
+    group.bench_function("pack", |bencher| bencher.iter(|| timed::pack_key(board, &period, black_box(key))));
+    group.bench_function("unpack", |bencher| bencher.iter(|| timed::unpack_key(black_box(&cursor), board, &selector)));
+    group.finish();
+    Ok(())
+}
+
+/// Events to their lanes, and into the columns of a batch.
+fn batches(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
+    let mut group = criterion.benchmark_group("batches");
+    let player: UserId = "player-1234567".parse()?;
+    group.bench_function("lane", |bencher| bencher.iter(|| timed::lane_of(black_box(&player), board)));
+    for size in [1, 20, 500] {
+        let events = (0..size).map(event).collect::<Result<Vec<_>, _>>()?;
+        group.throughput(Throughput::Elements(size));
+        group.bench_with_input(BenchmarkId::new("columns", size), &events, |bencher, events| {
+            bencher.iter(|| timed::columns_of(black_box(events)));
+        });
+    }
+    group.finish();
+    Ok(())
+}
+
+/// Top lists as JSON.
+fn tops(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
+    let mut group = criterion.benchmark_group("tops");
+    for size in [10, 100, 1_000] {
+        let page = page(size);
+        group.throughput(Throughput::Bytes(timed::top_body(board, &page)?.len() as u64));
+        group.bench_with_input(BenchmarkId::new("body", size), &page, |bencher, page| {
+            bencher.iter(|| timed::top_body(board, black_box(page)));
+        });
+    }
+    group.finish();
+    Ok(())
+}
+
+fn board() -> Result<Board, Box<dyn Error>> {
+    Ok(Board {
+        id: 1,
+        slug: "arena".parse()?,
+        title: "Arena".to_owned(),
+        mode: Mode::Sum,
+        order: Order::Desc,
+        ties: Ties::Shared,
+        periods: vec![PeriodKind::AllTime, PeriodKind::Week, PeriodKind::Month],
+        lanes: 4,
+        time_zone: "UTC".to_owned(),
+        points_min: -1_000_000,
+        points_max: 1_000_000,
+        frozen_top_size: 100,
+        kept_archives: BTreeMap::new(),
+        created_at: DateTime::<Utc>::UNIX_EPOCH,
+    })
+}
+
+fn period() -> Period {
+    Period {
+        kind: PeriodKind::AllTime,
+        label: "all_time".to_owned(),
+        starts_at: None,
+        ends_at: None,
+        state: PeriodState::Open,
+    }
+}
+
+/// As games send them: half with an id, none with a reason.
+fn event(n: u64) -> Result<Event, Box<dyn Error>> {
+    Ok(Event {
+        user_id: format!("player-{n}").parse()?,
+        points: 100,
+        reason: None,
+        id: n.is_multiple_of(2).then(|| format!("event-{n}")),
+        tiebreak: None,
+        ranks: false,
+    })
+}
+
+fn page(size: u64) -> Page {
+    let row = |position| Row {
+        position,
+        rank: position,
+        user_id: format!("player-{position}"),
+        user_name: format!("Player {position}"),
+        avatar: None,
+        score: 1_000_000,
+        reached_at: DateTime::<Utc>::UNIX_EPOCH,
+    };
+    let version = "4288b18ab3c2.7.100-101-102-103".to_owned();
+    Page {
+        header: Header { period: period(), version, players: 1_000_000, etag: None },
+        rows: (1..=size).map(row).collect(),
+        next: None,
+    }
+}

@@ -1,0 +1,44 @@
+//! What `benches/computation.rs` times and callers of this library have no use for: pure computation on the way of a request,
+//! which is private otherwise.
+
+use crate::{
+    Result,
+    board::Board,
+    cursor::Cursor,
+    http,
+    period::{Period, PeriodSelector},
+    rank::Page,
+    score::{self, Event},
+    store::{rank::StoredKey, score::Batch},
+    user::UserId,
+};
+
+/// The lane of a player.
+#[must_use]
+pub fn lane_of(user_id: &UserId, board: &Board) -> i16 {
+    score::lane_of(user_id, board)
+}
+
+/// Events as the columns that the SQL function takes; gives how many there are.
+#[must_use]
+pub fn columns_of(events: &[Event]) -> usize {
+    let batch: Batch = events.iter().collect();
+    std::hint::black_box(&batch).points.len()
+}
+
+/// A rank key packed into the cursor of the next page.
+#[must_use]
+pub fn pack_key(board: &Board, period: &Period, [rank_key, tie_key, internal_id]: [i64; 3]) -> String {
+    Cursor::text(board, period, StoredKey { rank_key, tie_key, internal_id })
+}
+
+/// The rank key of a cursor.
+pub fn unpack_key(text: &str, board: &Board, selector: &PeriodSelector) -> Result<[i64; 3]> {
+    let StoredKey { rank_key, tie_key, internal_id } = Cursor::parse(text, board, selector)?.key;
+    Ok([rank_key, tie_key, internal_id])
+}
+
+/// The body of a top list.
+pub fn top_body(board: &Board, page: &Page) -> Result<String> {
+    http::top_body(board, page)
+}
