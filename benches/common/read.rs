@@ -54,6 +54,7 @@ pub async fn connect(bench: &Bench) -> Outcome<PgConnection> {
         ("plan_cache_mode", "force_generic_plan"),
         ("enable_seqscan", "off"),
         ("enable_bitmapscan", "off"),
+        ("max_parallel_workers_per_gather", "0"),
     ]);
     let mut connection = PgConnection::connect_with(&options).await?;
     sqlx::query("SELECT set_config('centile.epoch', centile.epoch(), false)").execute(&mut connection).await?;

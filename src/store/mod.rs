@@ -69,8 +69,10 @@ impl Store {
                 ("default_transaction_isolation", "read committed"),
             ]);
         // What is found newest first must be found in the order of its index: a bitmap would gather every version that a snapshot
-        // held elsewhere still keeps, and sort them, where the newest is the first.
-        let quick = options.clone().options([("enable_bitmapscan", "off")]);
+        // held elsewhere still keeps, and sort them, where the newest is the first. And nothing here takes long enough for another
+        // process to be started for it: that alone takes a hundred times as long as a rank, and was planned for a count within the
+        // few hundred rows of a stripe once its bucket had grown large.
+        let quick = options.clone().options([("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]);
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.
         let reading = quick.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
