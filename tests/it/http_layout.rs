@@ -1,18 +1,19 @@
 //! The layout under a running service: split as scores arrive, moved on the timer, and what `centile maintain` says of it.
 
-use std::{sync::Arc, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
+use centile::local::PostgresOptions;
 use serde_json::json;
-use sqlx::PgPool;
+use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     sql_property::layout::check_ranking,
     support::{
-        TestDb, audit, layout,
+        Serve, TestDb, audit, layout,
         load::{Load, key},
-        redis_url, run, spawn_serve, verdict,
+        own_postgres, redis_url, run, spawn_serve, verdict,
     },
 };
 
@@ -147,4 +148,50 @@ async fn maintain_says_what_it_did_to_layouts() {
     let layout = check_ranking(&mut connection, 1, "maintained").await;
     assert_eq!(layout.buckets(), vec![10; 100]);
     assert!(layout::steps(&mut connection, 1).await.is_empty());
+}
+
+/// To start a process takes a hundred times as long as to read a rank, and the planner does it once a bucket is large. Here it always would.
+#[tokio::test]
+async fn neither_reading_nor_writing_starts_parallel_workers() {
+    let settings = [("force_parallel_mode", "on"), ("log_min_messages", "debug1")];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let postgres = own_postgres(PostgresOptions { settings, ..PostgresOptions::ephemeral() }).await;
+    let url = postgres.url("postgres");
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    sqlx::raw_sql("SELECT centile.create_board('arena', p_lanes => 2::smallint)")
+        .execute(&mut connection)
+        .await
+        .unwrap();
+    let serve = Serve::spawn(&url, None, "workers:", &[]);
+    let key = key(&url, "admin");
+    let workers = || {
+        let log = fs::read_to_string(postgres.log()).unwrap();
+        log.lines().filter(|line| line.contains("starting background worker process \"parallel worker")).count()
+    };
+    let before = workers();
+    for _ in 0..2 {
+        let events: Vec<_> =
+            (0..40).map(|n| json!({"user_id": format!("p{n}"), "points": n, "id": format!("e{n}")})).collect();
+        let sent =
+            serve.client.post(serve.at("/v1/boards/arena/scores?ranks=true")).bearer_auth(&key).json(&events).send();
+        assert_eq!(sent.await.unwrap().status(), 200);
+        for path in [
+            "/scores",
+            "/scores?limit=5&from=10",
+            "/scores?users=p1&users=p2",
+            "/scores/p7?around=0",
+            "/scores/p7?around=4",
+            "/scores/p7/history",
+            "/rank?score=5",
+            "/distribution",
+            "/periods",
+        ] {
+            let request = serve.client.get(serve.at(&format!("/v1/boards/arena{path}"))).bearer_auth(&key);
+            assert_eq!(request.send().await.unwrap().status(), 200, "{path}");
+        }
+    }
+    assert_eq!(workers() - before, 0);
+    // Others are free to.
+    sqlx::query("SELECT count(*) FROM centile_store.leaderboard").execute(&mut connection).await.unwrap();
+    assert_eq!(workers() - before, 1);
 }
