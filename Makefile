@@ -34,20 +34,21 @@ check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets
 
-bench: setup ## Compares Centile with plain SQL, bucket tables and Redis, 1 M players, about 20 minutes; then closing, 15 more
+bench: setup ## Compares Centile with plain SQL, bucket tables and Redis: 1 M players, some 25 minutes
 	@scripts/setup.sh bench
 	cargo bench --bench compare -- --players 1000000 --seconds 4 --mix-seconds 60 --out $(TARGET)/compare
-	cargo bench --bench close
 
 bench-full: setup ## The same comparison with 10 M players and the mix held for 5 minutes; takes hours
 	@scripts/setup.sh bench
-	cargo bench --bench compare -- --players 10000000 --seconds 10 --mix-seconds 300 --out $(TARGET)/compare-full
+	cargo bench --bench compare -- --players 10000000 --seconds 10 --mix-seconds 300 --mix-rounds 3 --stale-seconds 240 \
+		--out $(TARGET)/compare-full
 
 bench-computation: setup ## Times what needs no server: keys, batches, bodies; a minute, beside the last run
 	cargo bench --bench computation
 
-torture: setup ## Measures what takes hours: layouts under every spread of scores, ten million players, a held snapshot, settings
+torture: setup ## Measures what takes hours: closing, layouts under every spread of scores, ten million players, a held snapshot, settings
 	@scripts/setup.sh bench
+	cargo bench --bench close
 	cargo bench --bench layout
 	cargo bench --bench growth
 	cargo bench --bench snapshot

@@ -71,7 +71,8 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
     let players = report.size.players;
     let serve = Serve::start(bench, &["--no-maintenance"])?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
-    let scores = || Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), players));
+    let scores =
+        || Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), load::anyone(players)));
 
     for week in weeks {
         say("closing while scores come in");
@@ -97,7 +98,7 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
     say("refreshing and removing while scores come in");
     refresh::correct(bench, week, true)?;
     bench.psql("CHECKPOINT")?;
-    let top = load::top(&serve.address, BOARD, &week.name);
+    let top = load::top(&serve.address, BOARD, &week.name, 100);
     report.serves_closed = load::works(top()).await?;
     let load = scores();
     let quiet_span = quiet(QUIET).await;

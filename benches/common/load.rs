@@ -85,13 +85,16 @@ impl Load {
         self.connections.close();
     }
 
-    /// Of the requests that began in a stretch of time. All that are not 200 have failed; what has not been answered took
-    /// longer than anything.
+    /// Of the requests that began in a stretch of time. All that are not 200 have failed, and took longer than anything: a quick
+    /// refusal makes no service quick.
     pub fn latency(&self, from: Instant, to: Instant) -> Latency {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let answers: Vec<_> = answers.iter().filter(|answer| from <= answer.at && answer.at < to).collect();
-        let failed = answers.iter().filter(|answer| !matches!(&answer.said, Ok((200, _)))).count();
-        let mut latencies: Vec<_> = answers.iter().map(|answer| answer.latency.as_secs_f64() * 1e3).collect();
+        let is_answer = |answer: &Answer| matches!(&answer.said, Ok((200, _)));
+        let failed = answers.iter().filter(|answer| !is_answer(answer)).count();
+        let latency =
+            |answer: &&Answer| if is_answer(answer) { answer.latency.as_secs_f64() * 1e3 } else { f64::INFINITY };
+        let mut latencies: Vec<_> = answers.iter().map(latency).collect();
         latencies.sort_by(f64::total_cmp);
         let at = |permille: usize| {
             latencies.get((latencies.len() * permille / 1_000).min(latencies.len().saturating_sub(1)))
@@ -124,33 +127,47 @@ async fn answer(request: RequestBuilder) -> Result<(u16, Option<String>), String
     Ok((status, version))
 }
 
-/// A score of a random player, by the key of a game server.
-pub fn scores(address: &str, board: &str, key: &str, players: u64) -> impl Fn() -> RequestBuilder + Send + use<> {
+/// A random one of so many players.
+pub fn anyone(players: u64) -> impl Fn() -> u64 + Send + use<> {
+    move || rand::rng().random_range(1..=players)
+}
+
+/// A score of a player, by the key of a game server.
+pub fn scores<P: Fn() -> u64 + Send>(
+    address: &str,
+    board: &str,
+    key: &str,
+    player: P,
+) -> impl Fn() -> RequestBuilder + Send + use<P> {
     let client = Client::new();
     let (url, key) = (format!("{address}/v1/boards/{board}/scores"), key.to_owned());
     move || {
-        let mut random = rand::rng();
-        let player = random.random_range(1..=players);
-        let points = random.random_range(0..=1_000);
+        let (player, points) = (player(), rand::rng().random_range(0..=1_000));
         let body = format!(r#"{{"user_id": "player-{player}", "points": {points}}}"#);
         client.post(&url).bearer_auth(&key).header("content-type", "application/json").body(body)
     }
 }
 
-/// The rank of a random player in a period.
-pub fn ranks(address: &str, board: &str, period: &str, players: u64) -> impl Fn() -> RequestBuilder + Send + use<> {
+/// The rank of a random player in a period, with so many neighbours on either side.
+pub fn ranks(
+    address: &str,
+    board: &str,
+    period: &str,
+    around: u32,
+    players: u64,
+) -> impl Fn() -> RequestBuilder + Send + use<> {
     let client = Client::new();
     let (url, period) = (format!("{address}/v1/boards/{board}/scores"), period.to_owned());
     move || {
         let player = rand::rng().random_range(1..=players);
-        client.get(format!("{url}/player-{player}?period={period}"))
+        client.get(format!("{url}/player-{player}?period={period}&around={around}"))
     }
 }
 
-/// The first hundred of a period.
-pub fn top(address: &str, board: &str, period: &str) -> impl Fn() -> RequestBuilder + Send + use<> {
+/// The first of a period.
+pub fn top(address: &str, board: &str, period: &str, limit: u32) -> impl Fn() -> RequestBuilder + Send + use<> {
     let client = Client::new();
-    let url = format!("{address}/v1/boards/{board}/scores?period={period}&limit=100");
+    let url = format!("{address}/v1/boards/{board}/scores?period={period}&limit={limit}");
     move || client.get(&url)
 }
 

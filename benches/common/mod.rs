@@ -12,6 +12,8 @@ use std::{
 #[allow(dead_code, reason = "one of the benchmarks sends none")]
 pub mod load;
 pub mod read;
+#[allow(dead_code, reason = "two of the benchmarks use it")]
+pub mod wrk;
 
 use centile::{demo::Servers, local::PostgresOptions};
 
@@ -38,7 +40,7 @@ fn line_of(file: &str, name: &str) -> String {
     line.trim_start_matches(['\t', ' ', ':']).trim().to_owned()
 }
 
-/// A PostgreSQL and a Redis of the benchmark's own, with default settings.
+/// A PostgreSQL and a Redis of the benchmark's own.
 pub struct Bench {
     pub servers: Servers,
 }

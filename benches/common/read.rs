@@ -2,9 +2,6 @@
 #![allow(dead_code, reason = "not every benchmark reads in all ways")]
 
 use std::{
-    fs,
-    path::Path,
-    process::Command,
     str::FromStr as _,
     time::{Duration, Instant},
 };
@@ -12,7 +9,7 @@ use std::{
 use rand::{RngExt as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
 
-use super::{Bench, Outcome, output};
+use super::{Bench, Outcome};
 
 /// How long ranks are read at a stretch.
 const STRETCH: Duration = Duration::from_millis(400);
@@ -126,36 +123,4 @@ pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
     let place = (values.len() as f64 * percent / 100.0) as usize;
     values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
-}
-
-/// What `wrk` says of a run.
-pub struct Answers {
-    pub per_second: f64,
-    pub p50: String,
-    pub p99: String,
-}
-
-/// Writes a script by which `wrk` asks for the ranks of random players of a board.
-pub fn write_script(file: &Path, board: &str, players: u64, seed: u64) -> Outcome<()> {
-    let script = format!(
-        "math.randomseed({seed})\nfunction request()\n  return wrk.format('GET', '/v1/boards/{board}/scores/player-' .. math.random({players}) .. '?around=0')\nend\n"
-    );
-    Ok(fs::write(file, script)?)
-}
-
-/// Asks over HTTP with 32 connections: requests per second and latencies.
-pub fn wrk(script: &Path, address: &str, seconds: u32) -> Outcome<Answers> {
-    let text = output(
-        Command::new("wrk").args(["-t1", "-c32", &format!("-d{seconds}s"), "--latency", "-s"]).arg(script).arg(address),
-    )?;
-    if text.contains("Non-2xx") || text.contains("Socket errors") {
-        return Err(format!("wrk saw errors:\n{text}").into());
-    }
-    let field = |name: &str| {
-        text.lines()
-            .find_map(|line| line.trim().strip_prefix(name))
-            .map(|rest| rest.trim().to_owned())
-            .ok_or(format!("wrk prints no {name}"))
-    };
-    Ok(Answers { per_second: field("Requests/sec:")?.parse()?, p50: field("50%")?, p99: field("99%")? })
 }

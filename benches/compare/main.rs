@@ -14,9 +14,9 @@ use clap::{Parser, ValueEnum as _};
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cell;
 mod check;
 mod fill;
-mod load;
 mod measure;
 mod mix;
 mod peers;
@@ -27,8 +27,8 @@ mod size;
 mod stale;
 mod system;
 
-use common::{Bench, Outcome};
-use load::Cell;
+use cell::Cell;
+use common::{Bench, Outcome, wrk};
 use measure::{Check, Measure, Table};
 use mix::Rates;
 use report::{Growth, Memory, Results};
@@ -106,7 +106,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     let page = 500_000.min(players / 2).max(1);
     let measure = Measure { bench, dir, options: &options, cells, seconds: arguments.seconds, page };
     let redis = size::redis_says(&bench.servers.redis_url(), "server", "redis_version").await?;
-    let machine = format!("{}, Redis {redis}, {}", bench.machine()?, load::version());
+    let machine = format!("{}, Redis {redis}, {}", bench.machine()?, wrk::version());
     let mut results = Results::new(machine, players, page, arguments.seconds, rates);
 
     let mut steps = arguments.growth.clone();
@@ -138,7 +138,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     for round in 0..rounds {
         for system in &systems {
             let Some(site) = sites.iter().find(|site| site.system == system.store()) else {
-                measure.constant(round, &mut table)?;
+                measure.constant(round, &mut table).await?;
                 continue;
             };
             let check = Check { before: round == 0, after: round + 1 == rounds };
@@ -149,16 +149,21 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     }
     results.cells = report::records(table);
     results.memory = memory.into_iter().map(|(system, mib)| Memory { system, mib }).collect();
-    if !rates.duration().is_zero() {
+    write(&results, &arguments.out)?;
+    let rounds = if rates.duration().is_zero() { 0 } else { rates.mix_rounds };
+    for round in 1..=rounds {
         for system in systems.iter().filter(|system| system.has_players()) {
             let site = sites.iter().find(|site| site.system == system.store()).ok_or("a system without players")?;
-            results.mixes.push(mix::hold(&measure, site, *system, rates).await?);
+            results.mixes.push(mix::hold(&measure, site, *system, round, rates).await?);
+            write(&results, &arguments.out)?;
         }
     }
     for site in &sites {
         results.sizes.push(Size::of(bench, site, "after all this").await?);
     }
-    write(&results, &arguments.out)
+    write(&results, &arguments.out)?;
+    println!("{}", results.markdown()?);
+    Ok(())
 }
 
 /// Stores of the systems, with the same players.
@@ -197,13 +202,10 @@ async fn ranks(measure: &Measure<'_>, sites: &[Site], rounds: u32) -> Outcome<Ve
     Ok(found)
 }
 
-/// Prints the tables, and leaves them with the figures and plots in a folder.
+/// Leaves tables, figures and plots in a folder: what was measured so far, should the rest take too long.
 fn write(results: &Results, out: &Path) -> Outcome<()> {
     fs::create_dir_all(out)?;
     fs::write(out.join("results.json"), serde_json::to_string_pretty(results)?)?;
-    let text = results.markdown()?;
-    fs::write(out.join("results.md"), &text)?;
-    plot::draw(results, out)?;
-    println!("{text}");
-    Ok(())
+    fs::write(out.join("results.md"), results.markdown()?)?;
+    plot::draw(results, out)
 }

@@ -9,17 +9,17 @@ use std::{
 use serde::Serialize;
 
 use crate::{
+    cell::Cell,
     check,
-    common::{Bench, Outcome, Serve},
-    load::{self, Answers, Cell, Run},
+    common::{
+        Bench, Outcome, Serve,
+        wrk::{self, Answers},
+    },
     system::{Options, Site, System, serve_constant},
 };
 
-/// Seconds of load before a cell that do not count.
-const WARM_UP: u32 = 1;
-
-/// How long a system may take to write what it was sent.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long a system may take to answer what it was asked.
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// What a cell gave in a round.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -45,6 +45,18 @@ pub struct Measure<'a> {
     pub cells: &'a [Cell],
     pub seconds: u32,
     pub page: u64,
+}
+
+/// What a server is asked.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    cell: Cell,
+    connections: u32,
+    players: u64,
+    /// The same seed asks for the same players.
+    seed: u32,
+    /// Server key, where one is asked for.
+    key: &'a str,
 }
 
 /// When answers are to be compared with `rank()`.
@@ -76,23 +88,28 @@ impl Measure<'_> {
             let run = Run {
                 cell: *cell,
                 connections: cell.connections(),
-                seconds: self.seconds,
                 players: site.players,
-                page: self.page,
                 seed: round + 1,
                 key: &site.key,
             };
-            let figures = self.cell(&serve, run, &site.database)?;
+            let figures = self.cell(&serve, run, Some(site)).await?;
             eprintln!("round {}: {}: {}: {:.0}/s", round + 1, system.title(), cell.title(), figures.per_second);
             table.entry((*cell, system)).or_default().push(figures);
         }
-        // What it has accepted must be through before it is killed: between the ledger and the sets nobody would find it again.
-        self.rest(site).await?;
         let peak = serve.peak_memory_mb()?;
         if check.after {
             self.compare_at_rest(site, system, serve).await?;
+        } else {
+            drop(serve);
         }
+        self.tidy(site)?;
         Ok(peak)
+    }
+
+    /// What a system leaves behind is done now: else it would be done while the next is measured.
+    pub fn tidy(&self, site: &Site) -> Outcome<()> {
+        self.bench.psql_in(&site.database, &["VACUUM (ANALYZE)", "CHECKPOINT"])?;
+        Ok(())
     }
 
     /// Compares once all that was sent has been written. Counts that may be a minute old are read anew by a server that starts.
@@ -104,12 +121,13 @@ impl Measure<'_> {
         check::compare(self.bench, site, system, &serve.address, self.page).await
     }
 
-    /// Waits until nobody works in a store's database for a second.
+    /// Waits until a store's server works on nothing that it was asked: `wrk` leaves without its last answers.
     async fn rest(&self, site: &Site) -> Outcome<()> {
         let sql = "SELECT count(*) FROM pg_stat_activity
-                   WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()";
+                   WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle'
+                     AND pid <> pg_backend_pid()";
         let (mut quiet, end) = (0, Instant::now() + PATIENCE);
-        while quiet < 10 {
+        while quiet < 5 {
             tokio::time::sleep(Duration::from_millis(100)).await;
             quiet = if self.bench.psql_in(&site.database, &[sql])? == "0" { quiet + 1 } else { 0 };
             if Instant::now() > end {
@@ -125,55 +143,49 @@ impl Measure<'_> {
         if must_check {
             check::compare(self.bench, site, site.system, &serve.address, self.page).await?;
         }
-        let run = Run {
-            cell: Cell::Rank,
-            connections: 1,
-            seconds: self.seconds,
-            players: site.players,
-            page: self.page,
-            seed: round + 1,
-            key: &site.key,
-        };
-        self.cell(&serve, run, &site.database)
+        let run = Run { cell: Cell::Rank, connections: 1, players: site.players, seed: round + 1, key: &site.key };
+        self.cell(&serve, run, Some(site)).await
     }
 
     /// The top 10 as a constant, which tells what HTTP and load cost by themselves.
-    pub fn constant(&self, round: u32, table: &mut Table) -> Outcome<()> {
+    pub async fn constant(&self, round: u32, table: &mut Table) -> Outcome<()> {
         if !self.cells.contains(&Cell::Top) {
             return Ok(());
         }
         let serve = serve_constant(self.options)?;
-        let run = Run {
-            cell: Cell::Top,
-            connections: 32,
-            seconds: self.seconds,
-            players: 1,
-            page: 1,
-            seed: round + 1,
-            key: "",
-        };
-        let figures = self.cell(&serve, run, "postgres")?;
+        let run = Run { cell: Cell::Top, connections: Cell::Top.connections(), players: 1, seed: round + 1, key: "" };
+        let figures = self.cell(&serve, run, None).await?;
         eprintln!("round {}: {}: {:.0}/s", round + 1, System::Constant.title(), figures.per_second);
         table.entry((Cell::Top, System::Constant)).or_default().push(figures);
         Ok(())
     }
 
-    fn cell(&self, serve: &Serve, run: Run, database: &str) -> Outcome<Figures> {
-        load::run(self.dir, &serve.address, Run { seconds: WARM_UP, seed: run.seed + 1_000, ..run })?;
+    /// `site` is what the server works on, if on anything.
+    async fn cell(&self, serve: &Serve, run: Run<'_>, site: Option<&Site>) -> Outcome<Figures> {
+        // Half as long beforehand, which does not count: connections are made, and statements prepared on each.
+        let length = self.seconds * run.cell.stretch();
+        self.load(serve, Run { seed: run.seed + 1_000, ..run }, self.seconds.div_ceil(2))?;
+        if let Some(site) = site {
+            self.rest(site).await?;
+        }
+        let writes = run.cell.writes();
         let mut wal = String::new();
-        if run.cell.writes() {
+        if writes {
             // So that none pays for what others have written.
             self.bench.psql("CHECKPOINT")?;
             wal = self.bench.psql("SELECT pg_current_wal_lsn()")?;
         }
-        let Answers { requests, seconds, p50, p99, p999, errors } = load::run(self.dir, &serve.address, run)?;
+        let Answers { requests, seconds, p50, p99, p999, errors } = self.load(serve, run, length)?;
         let scores = requests.saturating_sub(errors) as f64 * run.cell.weight();
-        let wal_bytes_per_score = if run.cell.writes() && scores > 0.0 {
+        let wal_bytes_per_score = if writes && scores > 0.0 {
             let sql = format!("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '{wal}')");
-            Some(self.bench.psql_in(database, &[&sql])?.parse::<f64>()? / scores)
+            Some(self.bench.psql(&sql)?.parse::<f64>()? / scores)
         } else {
             None
         };
+        if let Some(site) = site {
+            self.rest(site).await?;
+        }
         let per_second = scores / seconds;
         let latency = |ms| if requests == 0 { f64::NAN } else { ms };
         Ok(Figures {
@@ -184,5 +196,12 @@ impl Measure<'_> {
             errors,
             wal_bytes_per_score,
         })
+    }
+
+    fn load(&self, serve: &Serve, run: Run<'_>, seconds: u32) -> Outcome<Answers> {
+        let request = run.cell.request(run.players, self.page);
+        let (address, varies) = (&serve.address, run.cell.varies());
+        let Run { connections, seed, key, .. } = run;
+        wrk::run(self.dir, &wrk::Load { address, connections, seconds, seed, key, request: &request, varies })
     }
 }

@@ -4,8 +4,6 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use rand::RngExt as _;
-use reqwest::{Client, RequestBuilder};
 use serde::Serialize;
 
 use crate::{
@@ -18,12 +16,19 @@ use crate::{
     system::{BOARD, Site, System},
 };
 
+/// How long the load goes on before it counts: servers have just been started.
+const LEAD_IN: Duration = Duration::from_secs(5);
+
 /// Rates and times of the mix.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Rates {
     /// Seconds that the mix is held; 0 for none
     #[arg(long, default_value_t = 60)]
     mix_seconds: u32,
+
+    /// Rounds of the mix; each asks every system in turn
+    #[arg(long, default_value_t = 1)]
+    pub mix_rounds: u32,
 
     /// Scores a second in the mix
     #[arg(long, default_value_t = 2_500)]
@@ -53,9 +58,9 @@ impl Rates {
 pub struct Kind {
     pub name: &'static str,
     pub requests: usize,
-    /// Not answered with 200, not answered at all, or not sent because too many waited.
+    /// Not answered with 200, not answered at all, or not sent because too many waited: later than any answer.
     pub failed: usize,
-    /// Of all requests; absent where it falls on one that was not answered.
+    /// Of all requests; absent where it falls on one that has failed.
     pub p50_ms: Option<f64>,
     pub p99_ms: Option<f64>,
     pub p999_ms: Option<f64>,
@@ -65,6 +70,8 @@ pub struct Kind {
 #[derive(Debug, Serialize)]
 pub struct Mix {
     pub system: System,
+    /// From 1.
+    pub round: u32,
     pub kinds: Vec<Kind>,
     pub staleness: Staleness,
     /// The most memory that its server had.
@@ -72,17 +79,25 @@ pub struct Mix {
 }
 
 /// Holds the mix, and compares answers while it goes on. Ranks are compared with `rank()` afterwards.
-pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, rates: Rates) -> Outcome<Mix> {
+pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32, rates: Rates) -> Outcome<Mix> {
     let bench: &Bench = measure.bench;
     bench.psql("CHECKPOINT")?;
     let serve = site.serve(bench, system, measure.options)?;
     let address = &serve.address;
-    let begin = Instant::now();
+    let anyone = load::anyone(site.players);
+    let player = move || loop {
+        let player = anyone();
+        if !stale::is_watched(player) {
+            return player;
+        }
+    };
     let loads = [
-        ("scores", Load::start(rates.mix_scores, scores(address, &site.key, site.players))),
-        ("ranks", Load::start(rates.mix_ranks, load::ranks(address, BOARD, "all_time", site.players))),
-        ("tops", Load::start(rates.mix_tops, tops(address))),
+        ("scores", Load::start(rates.mix_scores, load::scores(address, BOARD, &site.key, player))),
+        ("ranks", Load::start(rates.mix_ranks, load::ranks(address, BOARD, "all_time", 0, site.players))),
+        ("tops", Load::start(rates.mix_tops, load::top(address, BOARD, "all_time", 10))),
     ];
+    tokio::time::sleep(LEAD_IN).await;
+    let begin = Instant::now();
     tokio::time::sleep(rates.duration()).await;
     let end = Instant::now();
     let seconds = if system.is_stale_by_design() { rates.stale_seconds } else { rates.stale_seconds / 4 };
@@ -91,16 +106,17 @@ pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, rates: Rat
         load.stop().await;
     }
     let kinds = loads.iter().map(|(name, load)| kind(name, &load.latency(begin, end))).collect();
-    let mix = Mix { system, kinds, staleness: stale?, memory_mib: serve.peak_memory_mb()? };
+    let mix = Mix { system, round, kinds, staleness: stale?, memory_mib: serve.peak_memory_mb()? };
     for kind in &mix.kinds {
         eprintln!("mix: {}: {}: {} of {} failed", system.title(), kind.name, kind.failed, kind.requests);
     }
     measure.compare_at_rest(site, system, serve).await?;
+    measure.tidy(site)?;
     Ok(mix)
 }
 
 fn kind(name: &'static str, latency: &Latency) -> Kind {
-    let answered = |ms: f64| (ms < 1e9).then_some(ms);
+    let answered = |ms: f64| ms.is_finite().then_some(ms);
     Kind {
         name,
         requests: latency.answers,
@@ -109,27 +125,4 @@ fn kind(name: &'static str, latency: &Latency) -> Kind {
         p99_ms: answered(latency.p99),
         p999_ms: answered(latency.p999),
     }
-}
-
-/// A score of a random player who is not watched.
-fn scores(address: &str, key: &str, players: u64) -> impl Fn() -> RequestBuilder + Send + use<> {
-    let client = Client::new();
-    let (url, key) = (format!("{address}/v1/boards/{BOARD}/scores"), key.to_owned());
-    move || {
-        let mut random = rand::rng();
-        let mut player = random.random_range(1..=players);
-        while stale::is_watched(player) {
-            player = random.random_range(1..=players);
-        }
-        let points = random.random_range(0..=1_000);
-        let body = format!(r#"{{"user_id":"player-{player}","points":{points}}}"#);
-        client.post(&url).bearer_auth(&key).header("content-type", "application/json").body(body)
-    }
-}
-
-/// The first ten.
-fn tops(address: &str) -> impl Fn() -> RequestBuilder + Send + use<> {
-    let client = Client::new();
-    let url = format!("{address}/v1/boards/{BOARD}/scores?limit=10");
-    move || client.get(&url)
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use plotters::prelude::*;
 
 use crate::{
+    cell::Cell,
     common::Outcome,
-    load::Cell,
     report::{Record, Results, number},
     system::System,
 };

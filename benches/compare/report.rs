@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use clap::ValueEnum as _;
 use serde::Serialize;
 
 use crate::{
+    cell::Cell,
     common::{Outcome, median},
-    load::Cell,
     measure::{Figures, Table},
     mix::{Kind, Mix, Rates},
     size::Size,
@@ -58,7 +59,7 @@ pub fn records(table: Table) -> Vec<Record> {
 
 impl Record {
     pub fn middle(&self, of: impl Fn(&Figures) -> f64) -> f64 {
-        median(self.rounds.iter().map(of).collect())
+        middle(&self.rounds, of)
     }
 
     /// Over another's in the same round, the median of the rounds: what the machine did then, it did to both.
@@ -69,8 +70,12 @@ impl Record {
 
 impl Growth {
     pub fn middle(&self, of: impl Fn(&Figures) -> f64) -> f64 {
-        median(self.rounds.iter().map(of).collect())
+        middle(&self.rounds, of)
     }
+}
+
+fn middle(rounds: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
+    median(rounds.iter().map(of).collect())
 }
 
 impl Results {
@@ -93,7 +98,7 @@ impl Results {
     /// The tables that stand in docs/benchmarks.md.
     pub fn markdown(&self) -> Outcome<String> {
         let mut text = format!("{}; {} players.\n", self.machine, number(self.players as f64));
-        for cell in [Cell::Rank, Cell::Around, Cell::Top, Cell::Page, Cell::One, Cell::Many, Cell::Bulk] {
+        for cell in Cell::value_variants().iter().copied() {
             self.cell(&mut text, cell)?;
         }
         self.growth(&mut text)?;
@@ -110,7 +115,7 @@ impl Results {
         }
         let centile = records.iter().copied().find(|record| record.system == System::Centile);
         let at = if cell == Cell::Page { format!(", from {}", number(self.page as f64)) } else { String::new() };
-        let (connections, seconds) = (cell.connections(), self.seconds);
+        let (connections, seconds) = (cell.connections(), self.seconds * cell.stretch());
         writeln!(text, "\n**{}{at}** (connections: {connections}; {seconds} s a round)\n", capital(cell.title()))?;
         let what = if cell.writes() { "scores" } else { "requests" };
         let wal = if cell.writes() { " WAL bytes per score |" } else { "" };
@@ -180,12 +185,13 @@ impl Results {
         let ([scores, ranks, tops], seconds) = (self.mix_rates, self.mix_seconds);
         writeln!(
             text,
-            "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop)\n"
+            "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop; a row a round)\n"
         )?;
         writeln!(text, "| | | requests | failed | p50, ms (÷ Centile) | p99, ms (÷) | p99.9, ms (÷) |")?;
         writeln!(text, "| --- | --- | --- | --- | --- | --- | --- |")?;
-        let centile = self.mixes.iter().find(|mix| mix.system == System::Centile);
         for mix in &self.mixes {
+            let is_beside = |other: &&Mix| other.system == System::Centile && other.round == mix.round;
+            let centile = self.mixes.iter().find(is_beside);
             for (n, kind) in mix.kinds.iter().enumerate() {
                 let latency = |of: fn(&Kind) -> Option<f64>| match (of(kind), centile.and_then(|mix| of(&mix.kinds[n])))
                 {
@@ -241,14 +247,18 @@ impl Results {
 
     fn sizes(&self, text: &mut String) -> Outcome<()> {
         writeln!(text, "\n**What a player takes**, in bytes\n")?;
-        writeln!(text, "| | PostgreSQL's disk | Redis' disk | Redis' memory |\n| --- | --- | --- | --- |")?;
+        writeln!(
+            text,
+            "| | PostgreSQL's disk | of it in its buffers | Redis' disk | Redis' memory |\n| --- | --- | --- | --- | --- |"
+        )?;
         for size in &self.sizes {
             writeln!(
                 text,
-                "| {}, {} | {:.0} | {:.0} | {:.0} |",
+                "| {}, {} | {:.0} | {} | {:.0} | {:.0} |",
                 size.system.title(),
                 size.when,
                 size.postgres,
+                size.buffers.map_or("–".to_owned(), |bytes| format!("{bytes:.0}")),
                 size.redis_disk,
                 size.redis_memory
             )?;

@@ -1,6 +1,6 @@
 //! What a player takes on disk and in memory.
 
-use std::{fs, path::Path};
+use std::{fs, io::ErrorKind, path::Path};
 
 use deadpool_redis::redis::{Client, cmd};
 use serde::Serialize;
@@ -17,6 +17,8 @@ pub struct Size {
     /// Whether before all else, or after it.
     pub when: &'static str,
     pub postgres: f64,
+    /// What PostgreSQL's shared buffers hold of it; absent where `pg_buffercache` is not installed.
+    pub buffers: Option<f64>,
     pub redis_disk: f64,
     pub redis_memory: f64,
 }
@@ -26,15 +28,30 @@ impl Size {
     pub async fn of(bench: &Bench, site: &Site, when: &'static str) -> Outcome<Self> {
         let sql = format!("SELECT pg_database_size('{}') - pg_database_size('template0')", site.database);
         let postgres: f64 = bench.psql(&sql)?.parse()?;
+        let buffers = buffered_bytes(bench, &site.database)?;
         let (mut redis_disk, mut redis_memory) = (0.0, 0.0);
         if let Some(redis) = &site.redis {
-            redis_disk = bytes_below(&redis.dir().join("appendonlydir"))? as f64;
+            redis_disk = append_only_bytes(redis.dir())? as f64;
             redis_memory = redis_says(&redis.url(), "memory", "used_memory").await?.parse()?;
         }
         let [postgres, redis_disk, redis_memory] =
             [postgres, redis_disk, redis_memory].map(|bytes| bytes / site.players as f64);
-        Ok(Self { system: site.system, when, postgres, redis_disk, redis_memory })
+        let buffers = buffers.map(|bytes| bytes / site.players as f64);
+        Ok(Self { system: site.system, when, postgres, buffers, redis_disk, redis_memory })
     }
+}
+
+/// Bytes of a database that PostgreSQL keeps in its shared buffers.
+fn buffered_bytes(bench: &Bench, database: &str) -> Outcome<Option<f64>> {
+    if bench.psql("SELECT count(*) FROM pg_available_extensions WHERE name = 'pg_buffercache'")? == "0" {
+        return Ok(None);
+    }
+    let sql = format!(
+        "SELECT count(*) * current_setting('block_size')::bigint FROM pg_buffercache b
+         JOIN pg_database d ON d.oid = b.reldatabase WHERE d.datname = '{database}'"
+    );
+    bench.psql("CREATE EXTENSION IF NOT EXISTS pg_buffercache")?;
+    Ok(Some(bench.psql(&sql)?.parse()?))
 }
 
 /// A line of what Redis tells about itself.
@@ -45,10 +62,20 @@ pub async fn redis_says(url: &str, section: &str, name: &str) -> Outcome<String>
     Ok(found.ok_or_else(|| format!("Redis does not say {name}"))?.trim().to_owned())
 }
 
-fn bytes_below(dir: &Path) -> Outcome<u64> {
+/// The append-only file: one, or since Redis 7 a folder of several, of which old ones may go just now.
+fn append_only_bytes(dir: &Path) -> Outcome<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(dir)? {
-        bytes += entry?.metadata()?.len();
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with("appendonly") {
+            continue;
+        }
+        match entry.metadata() {
+            Ok(found) if found.is_dir() => bytes += append_only_bytes(&entry.path())?,
+            Ok(found) => bytes += found.len(),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(bytes)
 }

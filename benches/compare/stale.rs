@@ -48,14 +48,15 @@ pub fn is_watched(player: u64) -> bool {
 /// Compares for a while, with the load going on.
 pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, time: Duration) -> Outcome<Staleness> {
     let url = bench.servers.postgres.url(&site.database);
-    let mut connection = PgConnection::connect(&url).await?;
+    // A connection each: what is cut short with one goes on in PostgreSQL for a while, and would be waited for by the other.
+    let (mut witnessing, mut probing) = (PgConnection::connect(&url).await?, PgConnection::connect(&url).await?);
     let (end, mut stale) = (Instant::now() + time, Staleness::default());
     let groups = (site.players / SHARE).max(1);
     while Instant::now() < end {
         let next = Instant::now() + EVERY;
         let player = format!("player-{}", rand::rng().random_range(1..=groups) * SHARE);
         // A system that cannot keep up refuses, or answers late; that is a result, too.
-        match timeout(PATIENCE, witness(&mut connection, system, address, &player)).await {
+        match timeout(PATIENCE, witness(&mut witnessing, system, address, &player)).await {
             Ok(Ok((difference, age))) => {
                 stale.rank_differences.push(difference);
                 stale.counts_age_ms = stale.counts_age_ms.max(age);
@@ -63,7 +64,7 @@ pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, ti
             _ => stale.unanswered += 1,
         }
         let player = format!("player-{}", rand::rng().random_range(1..=groups) * SHARE - 1);
-        match timeout(PATIENCE, probe(&mut connection, site, system, address, &player)).await {
+        match timeout(PATIENCE, probe(&mut probing, site, system, address, &player)).await {
             Ok(Ok(ms)) => stale.visible_after_ms.push(ms),
             _ => stale.unanswered += 1,
         }

@@ -89,9 +89,10 @@ impl System {
             Self::Plain => "SELECT score FROM scores",
             Self::Buckets => "SELECT score FROM buckets",
             Self::SortedSets => "SELECT score FROM totals",
+            // Larger scores are better here, and such a score is its rank key.
             _ => {
-                "SELECT l.score FROM centile_store.periods p JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id
-                 WHERE p.kind = 'all_time'"
+                "SELECT b.rank_key AS score FROM centile_store.periods p
+                 JOIN centile_store.leaderboard_bucket b ON b.ranking_id = p.ranking_id WHERE p.kind = 'all_time'"
             }
         }
     }

@@ -49,8 +49,8 @@ async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks)
         "{}\n{players} players, all_time, week and month; {scores} scores/s and {ranks} ranks/s, open loop\n",
         bench.machine()?
     );
-    let writes = Load::start(scores, load::scores(&serve.address, BOARD, key.trim(), players.into()));
-    let reads = Load::start(ranks, load::ranks(&serve.address, BOARD, "week", players.into()));
+    let writes = Load::start(scores, load::scores(&serve.address, BOARD, key.trim(), load::anyone(players.into())));
+    let reads = Load::start(ranks, load::ranks(&serve.address, BOARD, "week", 4, players.into()));
     tokio::time::sleep(WARM_UP).await;
 
     println!(

@@ -71,16 +71,29 @@ pub struct Pools {
 
 impl Pools {
     pub fn new(url: &str) -> Answer<Self> {
-        // A peer names a statement for each of 100 tables.
-        let options = PgConnectOptions::from_str(url)?
-            .statement_cache_capacity(1_000)
-            .options([("jit", "off"), ("synchronous_commit", "on")]);
-        let reading = options.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
-        let pool = |connections, options| {
-            PgPoolOptions::new().max_connections(connections).test_before_acquire(false).connect_lazy_with(options)
-        };
-        Ok(Self { readers: pool(READ_CONNECTIONS, reading), writers: pool(WRITE_CONNECTIONS, options) })
+        let writing = options(url)?;
+        let reading = writing.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
+        Ok(Self { readers: pool(READ_CONNECTIONS, reading), writers: pool(WRITE_CONNECTIONS, writing) })
     }
+
+    /// All connections for writing.
+    pub fn for_writing(url: &str) -> Answer<PgPool> {
+        Ok(pool(READ_CONNECTIONS + WRITE_CONNECTIONS, options(url)?))
+    }
+}
+
+fn options(url: &str) -> Answer<PgConnectOptions> {
+    let options = PgConnectOptions::from_str(url)?.options([
+        ("jit", "off"),
+        ("synchronous_commit", "on"),
+        ("max_parallel_workers_per_gather", "0"),
+    ]);
+    // A peer names a statement for each of 100 tables.
+    Ok(options.statement_cache_capacity(1_000))
+}
+
+fn pool(connections: u32, options: PgConnectOptions) -> PgPool {
+    PgPoolOptions::new().max_connections(connections).test_before_acquire(false).connect_lazy_with(options)
 }
 
 /// Users and points of events, each player's points in one sum.

@@ -83,7 +83,8 @@ pub struct SortedSets {
 
 impl SortedSets {
     pub async fn new(database_url: &str, redis_url: &str, client: RedisClient, lanes: Option<usize>) -> Answer<Self> {
-        let Pools { writers, .. } = Pools::new(database_url)?;
+        // Nothing is read from PostgreSQL: all connections that there are write.
+        let writers = Pools::for_writing(database_url)?;
         let store = Arc::new(Store { writers, redis: Redis::connect(redis_url, client).await? });
         let lanes = lanes.map(|lanes| Lanes::start(&store, lanes));
         Ok(Self { store, lanes })

@@ -1,0 +1,78 @@
+//! The load generator of what is asked in a closed loop: `wrk` with a script.
+
+use std::{fs, path::Path, process::Command};
+
+use serde::Deserialize;
+
+use super::{Outcome, output};
+
+/// How a server is asked.
+pub struct Load<'a> {
+    pub address: &'a str,
+    pub connections: u32,
+    pub seconds: u32,
+    /// The same seed asks for the same players.
+    pub seed: u32,
+    /// Server key; empty where none is asked for.
+    pub key: &'a str,
+    /// A Lua expression for the request.
+    pub request: &'a str,
+    /// Whether each request is another. Making them costs `wrk` time that it should have for sending.
+    pub varies: bool,
+}
+
+/// What a run gave; latencies in milliseconds, of whole requests.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub struct Answers {
+    pub requests: u64,
+    pub seconds: f64,
+    pub p50: f64,
+    pub p99: f64,
+    #[allow(dead_code, reason = "one of the benchmarks reports it")]
+    pub p999: f64,
+    /// Statuses above 399, failed connections, reads and writes, and time-outs.
+    pub errors: u64,
+}
+
+/// Asks a server. `dir` keeps the script.
+pub fn run(dir: &Path, load: &Load<'_>) -> Outcome<Answers> {
+    let Load { address, connections, seconds, seed, key, request, varies } = load;
+    let script = dir.join("load.lua");
+    let (once, each) = if *varies { ("nil", *request) } else { (*request, "once") };
+    let text = format!(
+        "math.randomseed({seed})
+wrk.headers['Content-Type'] = 'application/json'
+wrk.headers['Authorization'] = 'Bearer {key}'
+local once
+function init() once = {once} end
+function request()
+  return {each}
+end
+function done(summary, latency)
+  local errors = summary.errors
+  local function at(percent) if summary.requests == 0 then return 0 end return latency:percentile(percent) / 1000 end
+  io.write(string.format('RESULT {{\"requests\":%d,\"seconds\":%.6f,\"p50\":%.4f,\"p99\":%.4f,\"p999\":%.4f,\"errors\":%d}}\\n',
+    summary.requests, summary.duration / 1e6, at(50), at(99), at(99.9),
+    errors.connect + errors.read + errors.write + errors.status + errors.timeout))
+end
+"
+    );
+    fs::write(&script, text)?;
+    // The time-out is beyond what the slowest need, so that their latencies are seen and not cut.
+    let said = output(
+        Command::new("wrk")
+            .args(["-t1", &format!("-c{connections}"), &format!("-d{seconds}s"), "--timeout", "60s", "-s"])
+            .arg(&script)
+            .arg(address),
+    )?;
+    let line = said.lines().find_map(|line| line.strip_prefix("RESULT ")).ok_or("wrk printed no result")?;
+    Ok(serde_json::from_str(line)?)
+}
+
+/// Its version.
+#[allow(dead_code, reason = "one of the benchmarks names it")]
+pub fn version() -> String {
+    // Its help goes out with a status of failure.
+    let said = Command::new("wrk").arg("-v").output().map(|said| said.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&said).split(" [").next().unwrap_or_default().trim().to_owned()
+}
