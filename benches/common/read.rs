@@ -102,11 +102,10 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
             .bind(layout)
             .bind(&batches)
             .bind(true)
-            .bind(0)
             .fetch_one(&mut *connection)
             .await?;
         times.push(began.elapsed().as_secs_f64() * 1e3);
-        if row.try_get::<Option<i64>, _>("score?")?.is_none() {
+        if row.try_get::<Option<i64>, _>("score")?.is_none() {
             return Err(format!("{user} has no rank").into());
         }
         if times.len() == 100 {

@@ -111,7 +111,27 @@ pub(crate) struct Question {
     pub(crate) around: i32,
 }
 
-/// A player looked up in the player's bucket; see `sql/queries/standings.sql`.
+/// A row of `centile_store.standings`; what is the same for all stands in the first.
+struct StandingRow {
+    n: i64,
+    external_id: Option<String>,
+    name: Option<String>,
+    avatar: Option<String>,
+    score: Option<i64>,
+    reached_at: Option<DateTime<Utc>>,
+    bucket: Option<i16>,
+    other_stripes: Option<i64>,
+    are_below: Option<bool>,
+    in_stripe: Option<Vec<i64>>,
+    beside_equals: Option<Vec<i64>>,
+    epoch: Option<String>,
+    layout: i32,
+    batches: Option<Vec<i64>>,
+    counts: Option<Vec<i64>>,
+    neighbours: Option<Json<Vec<StoredNeighbour>>>,
+}
+
+/// A player looked up in the player's bucket; see `centile_store.standings`.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketStanding {
     /// The player's id, if there is such a user.
@@ -241,22 +261,42 @@ impl Store {
         user_ids: &[String],
         known: Option<&Version>,
     ) -> Result<Option<BucketStandings>> {
-        let ranking = question.ranking;
-        let mut rows = sqlx::query_file!(
-            "sql/queries/standings.sql",
-            ranking.board,
-            ranking.period_id,
-            ranking.ranking_id,
-            question.meant_from,
-            question.meant_until,
-            user_ids,
-            known.map(|version| version.layout),
-            known.map(|version| version.batches.as_slice()),
-            question.is_shared,
-            question.around,
-        )
-        .fetch_all(&self.readers)
-        .await?;
+        let Question { ranking, meant_from, meant_until, is_shared, around } = *question;
+        let (layout, batches) = (known.map(|version| version.layout), known.map(|version| version.batches.as_slice()));
+        let mut rows = if around == 0 {
+            sqlx::query_file_as!(
+                StandingRow,
+                "sql/queries/standings.sql",
+                ranking.board,
+                ranking.period_id,
+                ranking.ranking_id,
+                meant_from,
+                meant_until,
+                user_ids,
+                layout,
+                batches,
+                is_shared,
+            )
+            .fetch_all(&self.readers)
+            .await?
+        } else {
+            sqlx::query_file_as!(
+                StandingRow,
+                "sql/queries/standings_around.sql",
+                ranking.board,
+                ranking.period_id,
+                ranking.ranking_id,
+                meant_from,
+                meant_until,
+                user_ids,
+                layout,
+                batches,
+                is_shared,
+                around,
+            )
+            .fetch_all(&self.readers)
+            .await?
+        };
         rows.sort_unstable_by_key(|row| row.n);
         let Some(first) = rows.first_mut() else { return Ok(None) };
         let (Some(epoch), Some(batches)) = (first.epoch.take(), first.batches.take()) else {

@@ -1,0 +1,43 @@
+-- Players looked up in one snapshot: a row for each user, numbered as given; what is the same for all stands in the first. No row: no longer
+-- the current ranking of the period, or the selector (which began to mean it, and ceases to) means another.
+--
+-- The players above are counted within each player's bucket. The bucket counts come along when the caller knows them of another layout
+-- or other batches. Where ranks are shared and players with the same rank key stand in other stripes too, the players above the first
+-- and from the last of these upwards are counted from wherever they stand. Made to be inlined: what is not asked for costs nothing.
+CREATE FUNCTION centile_store.standings(
+    p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
+    p_users text[], p_layout integer, p_batches bigint[], p_shared boolean)
+RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
+               bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[],
+               epoch text, layout integer, batches bigint[], counts bigint[],
+               rank_key bigint, tie_key bigint, user_key bigint, score_order text)
+LANGUAGE sql STABLE
+AS $$
+    SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
+           c.bucket, c.other_stripes, c.are_below, c.in_stripe,
+           CASE WHEN p_shared AND NOT c.has_all_equals THEN ARRAY[
+               centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
+               centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
+           CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
+           CASE WHEN w.n = 1 THEN v.batches END,
+           CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
+               THEN centile_store.bucket_totals(g.id) END,
+           l.rank_key, l.tie_key, -l.user_id, b.score_order
+    FROM centile_store.periods p
+    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.boards b ON b.id = g.board_id
+    CROSS JOIN LATERAL (
+        SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
+                             WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches
+        OFFSET 0) v
+    CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
+    LEFT JOIN centile_store.users u ON u.external_id = w.external_id
+    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
+    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id, g.lanes) c ON true
+    WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
+      AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
+$$;
+
+COMMENT ON FUNCTION centile_store.standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[], boolean) IS
+'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
