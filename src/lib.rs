@@ -28,6 +28,7 @@ mod frozen;
 pub mod layout;
 mod lookup;
 pub mod service;
+mod shared_reads;
 pub mod telemetry;
 pub mod upkeep;
 mod writer;

@@ -13,9 +13,10 @@ use crate::{
     cursor::Cursor,
     period::{self, Meant, Period, PeriodSelector},
     service::Service,
+    shared_reads::SharedReads,
     store::{
         archive::ArchiveState,
-        period::{MeantPeriod, Source},
+        period::{MeantPeriod, RankingRef, Source},
         rank::{BucketStanding, Question, RankingState, StoredRow},
     },
     user::UserId,
@@ -64,6 +65,19 @@ pub struct Page {
     pub next: Option<String>,
 }
 
+/// A page of a live ranking from a position, as several may ask for it at the same moment.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PageQuestion {
+    ranking: RankingRef,
+    meant_from: Option<DateTime<Utc>>,
+    meant_until: Option<DateTime<Utc>>,
+    from: i64,
+    limit: i32,
+}
+
+/// Pages that are read for all who ask for them at the same moment; `None` when the ranking is no longer the one that was meant.
+pub(crate) type SharedPages = SharedReads<PageQuestion, Arc<Option<(RankingState, Vec<StoredRow>)>>>;
+
 /// Where a page begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PageStart {
@@ -98,7 +112,16 @@ pub async fn page(
             let (store, period) = (&service.store, &meant.period);
             let found = match (source, key) {
                 (Source::Live(ranking), None) => {
-                    store.page(&meant, ranking, from, limit).await?.map(|found| of_ranking(period, found))
+                    let question = PageQuestion {
+                        ranking,
+                        meant_from: meant.meant_from,
+                        meant_until: meant.meant_until,
+                        from,
+                        limit,
+                    };
+                    let read = async || Ok(Arc::new(store.page(&meant, ranking, from, limit).await?));
+                    let found = service.pages.read(question, read).await?;
+                    Option::clone(&found).map(|found| of_ranking(period, found))
                 }
                 (Source::Live(ranking), Some(key)) => {
                     store.page_after(&meant, ranking, key, limit).await?.map(|found| of_ranking(period, found))

@@ -6,8 +6,8 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, counts::CountsCache,
-    key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, store::Store, top::TopCache, upkeep,
-    writer::Writers,
+    key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages, store::Store,
+    top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -40,6 +40,7 @@ pub struct Service {
     pub(crate) keys: KeyCache,
     pub(crate) counts: CountsCache,
     pub(crate) lookups: Lookups,
+    pub(crate) pages: SharedPages,
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
     pub(crate) keeper: Arc<Keeper>,
@@ -72,6 +73,7 @@ impl Service {
             keys: KeyCache::default(),
             counts: CountsCache::default(),
             lookups: Lookups::default(),
+            pages: SharedPages::default(),
             tops: TopCache::default(),
             acknowledged,
             tasks: TaskTracker::new(),

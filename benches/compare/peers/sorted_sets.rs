@@ -4,6 +4,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use deadpool_redis::redis::{Pipeline, pipe};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use sqlx::PgPool;
 
 use super::{
@@ -15,6 +16,9 @@ use super::{
 
 /// The sets of the live periods; all are written, the first is read.
 pub const SETS: [&str; 3] = ["bench:all_time", "bench:week", "bench:month"];
+
+/// Scores of a request that are under way at a time, where each has a transaction of its own.
+const AT_ONCE: usize = 6;
 
 /// Ledger and totals, before they are filled.
 pub const TABLES: &str = "
@@ -141,7 +145,11 @@ impl Peer for SortedSets {
         }
         // A task of its own: a caller who goes away must not leave the ledger with a score that the sets never get.
         let store = Arc::clone(&self.store);
-        tokio::spawn(async move { store.write(&events).await }).await?
+        tokio::spawn(async move {
+            let each = stream::iter(events).map(async |event| store.write(&[event]).await);
+            each.buffered(AT_ONCE).try_concat().await
+        })
+        .await?
     }
 }
 

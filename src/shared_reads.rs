@@ -1,0 +1,140 @@
+//! What several ask for at the same moment is read once.
+//!
+//! A read begins after everybody whom it answers has asked, so each answer holds all that was acknowledged before. Under light load
+//! nobody waits for anybody.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Instant,
+};
+
+use crate::Result;
+
+/// The last read of a question: when it began, and what came of it.
+type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
+
+/// Reads that callers share.
+#[derive(Debug)]
+pub(crate) struct SharedReads<K, V> {
+    /// The last read of each question, kept as long as somebody waits for it or for the next.
+    reads: Mutex<HashMap<K, Weak<Last<V>>>>,
+}
+
+impl<K, V> Default for SharedReads<K, V> {
+    fn default() -> Self {
+        Self { reads: Mutex::default() }
+    }
+}
+
+impl<K: Eq + Hash, V: Clone> SharedReads<K, V> {
+    /// What `read` gives, or what it gave to somebody else whose read began after this call. Should that one have gone away in the middle
+    /// of it, the next who waits reads.
+    pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, question: K, read: impl FnOnce() -> F) -> Result<V> {
+        let came_at = Instant::now();
+        let shared = self.shared(question);
+        let mut last = shared.lock().await;
+        if let Some((began_at, answer)) = &*last
+            && came_at <= *began_at
+        {
+            return answer.clone();
+        }
+        let began_at = Instant::now();
+        let answer = read().await;
+        *last = Some((began_at, answer.clone()));
+        answer
+    }
+
+    fn shared(&self, question: K) -> Arc<Last<V>> {
+        let mut reads = self.reads.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = reads.get(&question).and_then(Weak::upgrade) {
+            return shared;
+        }
+        // Those nobody waits for go whenever the room would have to grow.
+        if reads.len() == reads.capacity() {
+            reads.retain(|_, shared| shared.strong_count() > 0);
+        }
+        let shared = Arc::default();
+        reads.insert(question, Arc::downgrade(&shared));
+        shared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use futures::future::join_all;
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::Error;
+
+    /// Numbers its reads; the first waits until it may end.
+    #[derive(Default)]
+    struct Source {
+        reads: AtomicU32,
+        begun: Notify,
+        end: Notify,
+    }
+
+    impl Source {
+        async fn read(&self) -> Result<u32> {
+            let number = self.reads.fetch_add(1, Ordering::SeqCst) + 1;
+            if number == 1 {
+                self.begun.notify_one();
+                self.end.notified().await;
+            }
+            Ok(number)
+        }
+    }
+
+    #[tokio::test]
+    async fn who_comes_during_a_read_shares_the_next() {
+        let (shared, source) = (SharedReads::default(), Source::default());
+        let first = shared.read("page", || source.read());
+        let others = async {
+            source.begun.notified().await;
+            let waiting = join_all((0..10).map(|_| shared.read("page", || source.read())));
+            let other = shared.read("other page", || source.read());
+            let end = async { source.end.notify_one() };
+            tokio::join!(waiting, other, end)
+        };
+        let (first, (waiting, other, ())) = tokio::join!(first, others);
+        assert_eq!(first.ok(), Some(1));
+        assert_eq!(other.ok(), Some(2), "another question waits for nobody");
+        assert_eq!(waiting.into_iter().map(Result::ok).collect::<Vec<_>>(), vec![Some(3); 10]);
+        assert_eq!(shared.read("page", || source.read()).await.ok(), Some(4));
+    }
+
+    #[tokio::test]
+    async fn a_reader_who_goes_away_leaves_the_others_to_read() {
+        let (shared, source) = (SharedReads::default(), Source::default());
+        {
+            let first = shared.read("page", || source.read());
+            tokio::select! {
+                _ = first => unreachable!("it may not end"),
+                () = source.begun.notified() => {}
+            }
+        }
+        assert_eq!(shared.read("page", || source.read()).await.ok(), Some(2));
+    }
+
+    #[tokio::test]
+    async fn a_failure_is_shared_and_not_kept() {
+        let shared = SharedReads::<_, u32>::default();
+        let failed = shared.read("page", || async { Err(Error::unavailable("gone")) }).await;
+        assert!(matches!(failed, Err(Error::Unavailable { .. })));
+        assert_eq!(shared.read("page", || async { Ok(1) }).await.ok(), Some(1));
+    }
+
+    #[tokio::test]
+    async fn questions_that_nobody_waits_for_take_no_room() {
+        let shared = SharedReads::default();
+        for question in 0..10_000 {
+            shared.read(question, || async { Ok(question) }).await.ok();
+        }
+        assert!(shared.reads.lock().unwrap_or_else(PoisonError::into_inner).capacity() < 100);
+    }
+}
