@@ -3771,6 +3771,37 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket above a key, worst first. Example: SELECT * FROM centile_store.bucket_keys_up(50::smallint, 1, 0, 0, 0, 3);';
 
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
+           c.bucket, c.other_stripes, c.are_below, c.in_stripe,
+           CASE WHEN p_shared AND NOT c.has_all_equals THEN ARRAY[
+               centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
+               centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
+           CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
+           CASE WHEN w.n = 1 THEN v.batches END,
+           CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
+               THEN centile_store.bucket_totals(g.id) END,
+           l.rank_key, l.tie_key, -l.user_id, b.score_order
+    FROM centile_store.periods p
+    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    JOIN centile_store.boards b ON b.id = g.board_id
+    CROSS JOIN LATERAL (
+        SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
+                             WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
+                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches
+        OFFSET 0) v
+    CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
+    LEFT JOIN centile_store.users u ON u.external_id = w.external_id
+    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
+    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id, g.lanes) c ON true
+    WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
+      AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
+$$;
+
+COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
+
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
     RETURN ('leaderboard_bucket_'::text || to_char((p_bucket)::double precision, 'FM00'::text));
@@ -11075,23 +11106,25 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
 
     -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
-    SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
-               sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
-    INTO v_hashes
-    FROM unnest(p_user_ids, p_points, p_reasons, p_ids, p_tiebreaks, p_times) WITH ORDINALITY
-        AS e (user_id, points, reason, id, tiebreak, at, event);
+    IF array_remove(p_ids, NULL) <> '{}' THEN
+        SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
+                   sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
+        INTO v_hashes
+        FROM unnest(p_user_ids, p_points, p_reasons, p_ids, p_tiebreaks, p_times) WITH ORDINALITY
+            AS e (user_id, points, reason, id, tiebreak, at, event);
 
-    WITH claimed AS (
-        INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, expires_at)
-        SELECT p_board_id, i.id, i.hash, clock_timestamp() + p_keep_ids
-        FROM (SELECT DISTINCT ON (id COLLATE "C") id, hash
-              FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
-              WHERE id IS NOT NULL
-              ORDER BY id COLLATE "C", event) i
-        ORDER BY i.id COLLATE "C"
-        ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
-        RETURNING external_id)
-    SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+        WITH claimed AS (
+            INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, expires_at)
+            SELECT p_board_id, i.id, i.hash, clock_timestamp() + p_keep_ids
+            FROM (SELECT DISTINCT ON (id COLLATE "C") id, hash
+                  FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
+                  WHERE id IS NOT NULL
+                  ORDER BY id COLLATE "C", event) i
+            ORDER BY i.id COLLATE "C"
+            ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
+            RETURNING external_id)
+        SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+    END IF;
 
     -- 3. The lane's row. From here on this lane is ours alone.
     SELECT * INTO v_lane FROM centile_store.board_lanes
@@ -13254,37 +13287,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) IS 'Numbers the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.sort_load_events(1, ''2024-02-01Z'');';
-
-CREATE FUNCTION centile_store.standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text)
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
-           c.bucket, c.other_stripes, c.are_below, c.in_stripe,
-           CASE WHEN p_shared AND NOT c.has_all_equals THEN ARRAY[
-               centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
-               centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
-           CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
-           CASE WHEN w.n = 1 THEN v.batches END,
-           CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
-               THEN centile_store.bucket_totals(g.id) END,
-           l.rank_key, l.tie_key, -l.user_id, b.score_order
-    FROM centile_store.periods p
-    JOIN centile_store.rankings g ON g.id = p.ranking_id
-    JOIN centile_store.boards b ON b.id = g.board_id
-    CROSS JOIN LATERAL (
-        SELECT ARRAY(SELECT (SELECT b.batch FROM centile_store.board_lanes b
-                             WHERE b.board_id = g.board_id AND b.lane = n ORDER BY b.batch DESC LIMIT 1)
-                     FROM generate_series(0, g.lanes - 1) AS n ORDER BY n) AS batches
-        OFFSET 0) v
-    CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
-    LEFT JOIN centile_store.users u ON u.external_id = w.external_id
-    LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
-    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id, g.lanes) c ON true
-    WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
-      AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
-$$;
-
-COMMENT ON FUNCTION centile_store.standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
@@ -15704,6 +15706,9 @@ GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_rankin
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_service;
 
@@ -15974,9 +15979,6 @@ GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO ce
 
 REVOKE ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) TO centile_service;

@@ -16,25 +16,23 @@ use tokio::{
         Semaphore,
         oneshot::{self, error::RecvError},
     },
-    time::{Duration, Instant, timeout},
+    time::{Instant, timeout},
 };
 
 use crate::{
     Error, Result,
     counts::KnownCounts,
     service::Service,
-    store::rank::{BucketStanding, Question},
+    store::{
+        PATIENCE, SILENCE,
+        rank::{BucketStanding, Question},
+    },
 };
 
 /// Statements of one question that run at the same time; whoever asks meanwhile shares the next.
 const AT_ONCE: usize = 2;
 /// Players that one statement looks up when none of their neighbours are asked for; with neighbours fewer, so that it takes no longer.
 const MOST_PLAYERS: usize = 100;
-/// How long a caller waits until a statement of its own or another's begins.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a statement may go without an answer: longer than PostgreSQL lets it run, so that only a server that is frozen or cut off
-/// comes to this.
-const SILENCE: Duration = Duration::from_secs(35);
 
 /// A player as found, and the bucket counts of the same state.
 pub(crate) type Found = (BucketStanding, Arc<KnownCounts>);

@@ -121,7 +121,7 @@ pub async fn page(
                     };
                     let read = async || Ok(Arc::new(store.page(&meant, ranking, from, limit).await?));
                     let found = service.pages.read(question, read).await?;
-                    Option::clone(&found).map(|found| of_ranking(period, found))
+                    Arc::unwrap_or_clone(found).map(|found| of_ranking(period, found))
                 }
                 (Source::Live(ranking), Some(key)) => {
                     store.page_after(&meant, ranking, key, limit).await?.map(|found| of_ranking(period, found))

@@ -1,7 +1,7 @@
 //! What several ask for at the same moment is read once.
 //!
-//! A read begins after everybody whom it answers has asked, so each answer holds all that was acknowledged before. Under light load
-//! nobody waits for anybody.
+//! A read begins after everybody whom it answers has asked, so each answer holds all that was acknowledged before. Who asks alone waits for
+//! nobody; who comes during a read waits for its end and shares the next.
 
 use std::{
     collections::HashMap,
@@ -10,7 +10,12 @@ use std::{
     time::Instant,
 };
 
-use crate::Result;
+use tokio::time::timeout;
+
+use crate::{
+    Error, Result,
+    store::{PATIENCE, SILENCE},
+};
 
 /// The last read of a question: when it began, and what came of it.
 type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
@@ -30,18 +35,20 @@ impl<K, V> Default for SharedReads<K, V> {
 
 impl<K: Eq + Hash, V: Clone> SharedReads<K, V> {
     /// What `read` gives, or what it gave to somebody else whose read began after this call. Should that one have gone away in the middle
-    /// of it, the next who waits reads.
+    /// of it, the next who waits reads. [`Error::Unavailable`] when reads take so long that this one's turn does not come.
     pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, question: K, read: impl FnOnce() -> F) -> Result<V> {
         let came_at = Instant::now();
         let shared = self.shared(question);
-        let mut last = shared.lock().await;
+        let turn = timeout(PATIENCE, shared.lock()).await;
+        let mut last = turn.map_err(|_| Error::unavailable("too many reads of this are waiting already"))?;
         if let Some((began_at, answer)) = &*last
-            && came_at <= *began_at
+            && came_at < *began_at
         {
             return answer.clone();
         }
         let began_at = Instant::now();
-        let answer = read().await;
+        let answer = timeout(SILENCE, read()).await;
+        let answer = answer.unwrap_or_else(|_| Err(Error::unavailable("PostgreSQL does not answer")));
         *last = Some((began_at, answer.clone()));
         answer
     }
@@ -69,7 +76,6 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
-    use crate::Error;
 
     /// Numbers its reads; the first waits until it may end.
     #[derive(Default)]
@@ -127,6 +133,22 @@ mod tests {
         let failed = shared.read("page", || async { Err(Error::unavailable("gone")) }).await;
         assert!(matches!(failed, Err(Error::Unavailable { .. })));
         assert_eq!(shared.read("page", || async { Ok(1) }).await.ok(), Some(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_never_ends_keeps_nobody_for_long() {
+        let (shared, source) = (SharedReads::default(), Source::default());
+        let first = shared.read("page", || source.read());
+        let second = async {
+            source.begun.notified().await;
+            let began = tokio::time::Instant::now();
+            let refused = shared.read("page", || source.read()).await;
+            assert!(matches!(refused, Err(Error::Unavailable { .. })), "{refused:?}");
+            assert!(began.elapsed() < 2 * PATIENCE, "{:?}", began.elapsed());
+        };
+        let (first, ()) = tokio::join!(first, second);
+        assert!(matches!(first, Err(Error::Unavailable { .. })), "{first:?}");
+        assert_eq!(shared.read("page", || source.read()).await.ok(), Some(2));
     }
 
     #[tokio::test]

@@ -1,4 +1,4 @@
-//! What `benches/computation.rs` times and callers of this library have no use for: pure computation on the way of a request,
+//! What `benches/computation` times and callers of this library have no use for: pure computation on the way of a request,
 //! which is private otherwise.
 
 use crate::{
@@ -19,11 +19,10 @@ pub fn lane_of(user_id: &UserId, board: &Board) -> i16 {
     score::lane_of(user_id, board)
 }
 
-/// Events as the columns that the SQL function takes; gives how many there are.
+/// Events as the columns that the SQL function takes.
 #[must_use]
-pub fn columns_of(events: &[Event]) -> usize {
-    let batch: Batch = events.iter().collect();
-    std::hint::black_box(&batch).points.len()
+pub fn columns_of(events: &[Event]) -> impl Sized + use<> {
+    events.iter().collect::<Batch>()
 }
 
 /// A rank key packed into the cursor of the next page.
@@ -40,5 +39,5 @@ pub fn unpack_key(text: &str, board: &Board, selector: &PeriodSelector) -> Resul
 
 /// The body of a top list.
 pub fn top_body(board: &Board, page: &Page) -> Result<String> {
-    http::top_body(board, page)
+    http::render_top(board, page)
 }

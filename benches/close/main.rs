@@ -1,5 +1,5 @@
 //! What closing a period costs, and what it does to those who write and read meanwhile: on private servers, in one run, in
-//! turn. `make bench` runs it and prints the tables that stand in docs/benchmarks.md.
+//! turn. `make torture` runs it and prints the tables that stand in docs/benchmarks.md.
 //!
 //! `BENCH_PLAYERS` (1,000,000), `BENCH_EVENTS` (five for each player) and `BENCH_ROUNDS` (3) change the size of each week and the
 //! number of weeks.

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Outcome, output};
 
 /// How a server is asked.
-pub struct Load<'a> {
+pub struct Run<'a> {
     pub address: &'a str,
     pub connections: u32,
     pub seconds: u32,
@@ -35,8 +35,8 @@ pub struct Answers {
 }
 
 /// Asks a server. `dir` keeps the script.
-pub fn run(dir: &Path, load: &Load<'_>) -> Outcome<Answers> {
-    let Load { address, connections, seconds, seed, key, request, varies } = load;
+pub fn run(dir: &Path, load: &Run<'_>) -> Outcome<Answers> {
+    let Run { address, connections, seconds, seed, key, request, varies } = load;
     let script = dir.join("load.lua");
     let (once, each) = if *varies { ("nil", *request) } else { (*request, "once") };
     let text = format!(

@@ -202,6 +202,6 @@ impl Measure<'_> {
         let request = run.cell.request(run.players, self.page);
         let (address, varies) = (&serve.address, run.cell.varies());
         let Run { connections, seed, key, .. } = run;
-        wrk::run(self.dir, &wrk::Load { address, connections, seconds, seed, key, request: &request, varies })
+        wrk::run(self.dir, &wrk::Run { address, connections, seconds, seed, key, request: &request, varies })
     }
 }

@@ -92,7 +92,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
             );
             let answers = wrk::run(
                 dir,
-                &wrk::Load {
+                &wrk::Run {
                     address: &serve.address,
                     connections: 32,
                     seconds: SECONDS,

@@ -1,5 +1,5 @@
 //! What settings of the server and of the hot tables are worth: the same scores with each, in turn, on the same data.
-//! `cargo bench --bench settings` prints the tables that stand in docs/benchmarks.md.
+//! `cargo bench --bench settings` prints the figures that stand in docs/operations.md.
 //!
 //! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (45, each) and `BENCH_ROUNDS` (2) change the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]

@@ -57,23 +57,25 @@ BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
 
     -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
-    SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
-               sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
-    INTO v_hashes
-    FROM unnest(p_user_ids, p_points, p_reasons, p_ids, p_tiebreaks, p_times) WITH ORDINALITY
-        AS e (user_id, points, reason, id, tiebreak, at, event);
+    IF array_remove(p_ids, NULL) <> '{}' THEN
+        SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
+                   sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
+        INTO v_hashes
+        FROM unnest(p_user_ids, p_points, p_reasons, p_ids, p_tiebreaks, p_times) WITH ORDINALITY
+            AS e (user_id, points, reason, id, tiebreak, at, event);
 
-    WITH claimed AS (
-        INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, expires_at)
-        SELECT p_board_id, i.id, i.hash, clock_timestamp() + p_keep_ids
-        FROM (SELECT DISTINCT ON (id COLLATE "C") id, hash
-              FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
-              WHERE id IS NOT NULL
-              ORDER BY id COLLATE "C", event) i
-        ORDER BY i.id COLLATE "C"
-        ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
-        RETURNING external_id)
-    SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+        WITH claimed AS (
+            INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, expires_at)
+            SELECT p_board_id, i.id, i.hash, clock_timestamp() + p_keep_ids
+            FROM (SELECT DISTINCT ON (id COLLATE "C") id, hash
+                  FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
+                  WHERE id IS NOT NULL
+                  ORDER BY id COLLATE "C", event) i
+            ORDER BY i.id COLLATE "C"
+            ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
+            RETURNING external_id)
+        SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+    END IF;
 
     -- 3. The lane's row. From here on this lane is ours alone.
     SELECT * INTO v_lane FROM centile_store.board_lanes

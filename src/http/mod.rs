@@ -36,7 +36,7 @@ mod transaction;
 mod user;
 
 pub use openapi::openapi;
-pub(crate) use top::body as top_body;
+pub(crate) use top::render as render_top;
 
 use endpoint::Endpoint;
 

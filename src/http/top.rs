@@ -23,12 +23,12 @@ pub(super) async fn answer(
     selector: &PeriodSelector,
     limit: u32,
 ) -> Result<HttpResponse> {
-    let top = top::top(&api.service, board, selector, limit, body).await?;
+    let top = top::top(&api.service, board, selector, limit, render).await?;
     respond(request, selector, &top)
 }
 
 /// The body to cache.
-pub(crate) fn body(board: &Board, page: &Page) -> Result<String> {
+pub(crate) fn render(board: &Board, page: &Page) -> Result<String> {
     serde_json::to_string(&PageResponse::new(board, page))
         .map_err(|error| Error::Internal(format!("a top list cannot be written as JSON: {error}")))
 }

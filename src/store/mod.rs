@@ -30,8 +30,11 @@ use sqlx::{
 
 use crate::{Error, Result};
 
-/// How long a call waits for a connection before it is told that there is none.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a shared read may go without an answer: longer than PostgreSQL lets a statement run, so that only a server that is frozen or
+/// cut off comes to this.
+pub(crate) const SILENCE: Duration = Duration::from_secs(35);
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
 const KEEPER_CONNECTIONS: u32 = 2;
 /// No statement of the service runs longer; set on every connection.
@@ -70,7 +73,7 @@ impl Store {
             ]);
         // What is found newest first must be found in the order of its index: a bitmap would gather every version that a snapshot
         // held elsewhere still keeps, and sort them, where the newest is the first. And nothing here takes long enough for another
-        // process to be started for it: that alone takes a hundred times as long as a rank, and was planned for a count within the
+        // process to be started for it: that alone takes twenty times as long as a rank, and was planned for a count within the
         // few hundred rows of a stripe once its bucket had grown large.
         let quick = options.clone().options([("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]);
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
@@ -79,7 +82,7 @@ impl Store {
         let pool = |connections, options| {
             PgPoolOptions::new()
                 .max_connections(connections)
-                .acquire_timeout(ACQUIRE_TIMEOUT)
+                .acquire_timeout(PATIENCE)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
                 .test_before_acquire(false)
                 .after_connect(|connection, _| {

@@ -111,7 +111,7 @@ pub(crate) struct Question {
     pub(crate) around: i32,
 }
 
-/// A row of `centile_store.standings`; what is the same for all stands in the first.
+/// A row of `sql/queries/standings*.sql`; what is the same for all stands in the first.
 struct StandingRow {
     n: i64,
     external_id: Option<String>,
@@ -131,7 +131,7 @@ struct StandingRow {
     neighbours: Option<Json<Vec<StoredNeighbour>>>,
 }
 
-/// A player looked up in the player's bucket; see `centile_store.standings`.
+/// A player looked up in the player's bucket; see `centile_store.bucket_standings`.
 #[derive(Debug, Clone)]
 pub(crate) struct BucketStanding {
     /// The player's id, if there is such a user.

@@ -320,3 +320,26 @@ async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
     }
     audit::rankings_are_sound(&db.pool().await).await;
 }
+
+/// A function that is not inlined is planned at each call, and finds everything that nobody asked for.
+#[tokio::test]
+async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_find_them() {
+    let db = TestDb::new().await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    for (query, around) in [
+        (include_str!("../../sql/queries/standings.sql"), ""),
+        (include_str!("../../sql/queries/standings_around.sql"), ", 4"),
+    ] {
+        let prepared = format!("PREPARE look_up AS {query}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(prepared)).execute(&mut connection).await.unwrap();
+        let explain = format!("EXPLAIN EXECUTE look_up(1, 1, 1, NULL, NULL, '{{ann}}', NULL, NULL, true{around})");
+        let plan: Vec<String> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(explain)).fetch_all(&mut connection).await.unwrap();
+        assert!(plan.iter().any(|line| line.contains(" on leaderboard l")), "{plan:#?}");
+        for function in ["bucket_standings", "above_in_bucket", "stripes_beside", "neighbours"] {
+            let scan = format!("Function Scan on {function}");
+            assert!(!plan.iter().any(|line| line.contains(&scan)), "{scan}: {plan:#?}");
+        }
+        sqlx::raw_sql("DEALLOCATE look_up").execute(&mut connection).await.unwrap();
+    }
+}

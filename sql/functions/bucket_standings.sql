@@ -3,8 +3,9 @@
 --
 -- The players above are counted within each player's bucket. The bucket counts come along when the caller knows them of another layout
 -- or other batches. Where ranks are shared and players with the same rank key stand in other stripes too, the players above the first
--- and from the last of these upwards are counted from wherever they stand. Made to be inlined: what is not asked for costs nothing.
-CREATE FUNCTION centile_store.standings(
+-- and from the last of these upwards are counted from wherever they stand. To be inlined, so no SET and no STRICT: what is not asked for costs
+-- nothing.
+CREATE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[], p_shared boolean)
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
@@ -39,5 +40,5 @@ AS $$
       AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[], boolean) IS
-'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.bucket_standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[], boolean) IS
+'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
