@@ -10725,21 +10725,22 @@ BEGIN
         GROUP BY k.ranking_id, k.bucket, k.stripe
         HAVING sum(k.sign) <> 0
     ), stripe_change AS MATERIALIZED (
-        -- The newest version alone is looked up, and then found by all of its key: older ones stay while somebody holds a snapshot.
-        SELECT n.*, (SELECT x.revision FROM centile_store.stripe_counts x
-                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
+        -- The newest version alone is looked up, and then met by its place: older ones stay while somebody holds a snapshot, and by a key the
+        -- planner may read them all, since it takes a table of few players for one of few rows. Nobody else changes rows of this lane.
+        SELECT n.*, (SELECT x.ctid FROM centile_store.stripe_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
               FROM net GROUP BY ranking_id, bucket) n
-        -- All of them: a number that is not known when this is planned lets few be expected, and each be met by its key.
+        -- All of them: a number that is not known when this is planned lets few be expected.
         LIMIT cardinality(v_buckets)
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM stripe_change n
-        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = n.revision
+        WHERE c.ctid = n.newest
     ), bucket_change AS MATERIALIZED (
-        SELECT n.*, (SELECT x.revision FROM centile_store.bucket_counts x
-                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
+        SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
@@ -10748,7 +10749,7 @@ BEGIN
         UPDATE centile_store.bucket_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM bucket_change n
-        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = n.revision
+        WHERE c.ctid = n.newest
     ), fullest AS (
         -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
         SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
@@ -10814,21 +10815,23 @@ CREATE FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket sm
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     AS $$
+DECLARE
+    v_lanes integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    v_found boolean := false;
 BEGIN
-    UPDATE centile_store.stripe_counts s
-    SET counts = CASE WHEN s.lane = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END,
-        revision = s.revision + 1
-    -- Of the versions that a snapshot held elsewhere keeps, the newest of each lane.
-    FROM (SELECT n AS lane, (SELECT x.revision FROM centile_store.stripe_counts x
-                             WHERE x.ranking_id = p_ranking_id AND x.bucket = p_bucket AND x.lane = n ORDER BY x.revision DESC LIMIT 1) AS revision
-          FROM centile_store.rankings g CROSS JOIN generate_series(0, g.lanes - 1) AS n
-          WHERE g.id = p_ranking_id OFFSET 0) n
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.lane = n.lane AND s.revision = n.revision;
-    IF NOT FOUND THEN
+    FOR v_lane IN 0..v_lanes - 1 LOOP
+        UPDATE centile_store.stripe_counts s
+        SET counts = CASE WHEN s.lane = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END,
+            revision = s.revision + 1
+        -- Of the versions that a snapshot held elsewhere keeps, the newest, met by its place (see place_entries).
+        WHERE s.ctid = (SELECT x.ctid FROM centile_store.stripe_counts x
+                        WHERE x.ranking_id = p_ranking_id AND x.bucket = p_bucket AND x.lane = v_lane ORDER BY x.revision DESC LIMIT 1);
+        v_found := v_found OR FOUND;
+    END LOOP;
+    IF NOT v_found THEN
         INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
         SELECT p_ranking_id, p_bucket, n, CASE WHEN n = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END
-        FROM centile_store.rankings g CROSS JOIN generate_series(0, g.lanes - 1) AS n
-        WHERE g.id = p_ranking_id;
+        FROM generate_series(0, v_lanes - 1) AS n;
     END IF;
 END
 $$;

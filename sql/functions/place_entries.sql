@@ -73,21 +73,22 @@ BEGIN
         GROUP BY k.ranking_id, k.bucket, k.stripe
         HAVING sum(k.sign) <> 0
     ), stripe_change AS MATERIALIZED (
-        -- The newest version alone is looked up, and then found by all of its key: older ones stay while somebody holds a snapshot.
-        SELECT n.*, (SELECT x.revision FROM centile_store.stripe_counts x
-                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
+        -- The newest version alone is looked up, and then met by its place: older ones stay while somebody holds a snapshot, and by a key the
+        -- planner may read them all, since it takes a table of few players for one of few rows. Nobody else changes rows of this lane.
+        SELECT n.*, (SELECT x.ctid FROM centile_store.stripe_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
               FROM net GROUP BY ranking_id, bucket) n
-        -- All of them: a number that is not known when this is planned lets few be expected, and each be met by its key.
+        -- All of them: a number that is not known when this is planned lets few be expected.
         LIMIT cardinality(v_buckets)
     ), stripes_counted AS (
         UPDATE centile_store.stripe_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM stripe_change n
-        WHERE c.ranking_id = n.ranking_id AND c.bucket = n.bucket AND c.lane = p_lane AND c.revision = n.revision
+        WHERE c.ctid = n.newest
     ), bucket_change AS MATERIALIZED (
-        SELECT n.*, (SELECT x.revision FROM centile_store.bucket_counts x
-                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS revision
+        SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
+                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
         FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
@@ -96,7 +97,7 @@ BEGIN
         UPDATE centile_store.bucket_counts c
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM bucket_change n
-        WHERE c.ranking_id = n.ranking_id AND c.lane = p_lane AND c.revision = n.revision
+        WHERE c.ctid = n.newest
     ), fullest AS (
         -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
         SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
