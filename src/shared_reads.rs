@@ -129,10 +129,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_shared_and_not_kept() {
-        let shared = SharedReads::<_, u32>::default();
-        let failed = shared.read("page", || async { Err(Error::unavailable("gone")) }).await;
-        assert!(matches!(failed, Err(Error::Unavailable { .. })));
-        assert_eq!(shared.read("page", || async { Ok(1) }).await.ok(), Some(1));
+        let (shared, source) = (SharedReads::default(), Source::default());
+        let fail = async || source.read().await.and_then(|_| Err(Error::unavailable("gone")));
+        let first = shared.read("page", fail);
+        let others = async {
+            source.begun.notified().await;
+            let waiting = join_all((0..10).map(|_| shared.read("page", fail)));
+            let end = async { source.end.notify_one() };
+            tokio::join!(waiting, end).0
+        };
+        let (first, waiting) = tokio::join!(first, others);
+        for failed in waiting.into_iter().chain([first]) {
+            assert!(matches!(failed, Err(Error::Unavailable { .. })), "{failed:?}");
+        }
+        assert_eq!(source.reads.load(Ordering::SeqCst), 2, "those who waited share one failure");
+        assert_eq!(shared.read("page", || source.read()).await.ok(), Some(3));
     }
 
     #[tokio::test(start_paused = true)]
