@@ -892,7 +892,7 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     PERFORM centile.ensure_users(ARRAY[p_user]);
     RETURN QUERY
-    SELECT r.outcome, r.detail, r.repeated, r.result
+    SELECT r.outcome, r.detail, r.repeated, r.result::jsonb
     FROM centile_store.record_scores(v_board.id, (centile.lane_hash(p_user) % v_board.lanes)::smallint,
         ARRAY[p_user], ARRAY[p_points], ARRAY[p_reason], ARRAY[p_id], ARRAY[p_tiebreak]) r;
 END
@@ -1454,6 +1454,8 @@ CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -2561,6 +2563,8 @@ CREATE FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id b
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -3168,6 +3172,8 @@ CREATE FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id big
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -4106,6 +4112,8 @@ CREATE FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -4952,6 +4960,8 @@ CREATE FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bi
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -7578,7 +7588,7 @@ BEGIN
         v_count := (v_count + 1) / 2;
     END LOOP;
     EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
-        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
+        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
@@ -8025,7 +8035,7 @@ CREATE FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users 
 #variable_conflict use_column
 DECLARE
     -- A live batch has one time, so its periods are looked up once.
-    v_one_time    boolean := NOT EXISTS (SELECT FROM unnest(p_times) AS t (at) WHERE t.at <> p_times[1]);
+    v_one_time    boolean := coalesce(p_times[1] = ALL (p_times), true);
     v_names       text[];
     v_ranking_ids bigint[];
     v_missing     boolean;
@@ -8108,11 +8118,10 @@ BEGIN
                 s.only_zeros, s.is_last)::centile_store.entry_change AS change
         FROM standing s
     )
-    SELECT (SELECT array_agg(change) FROM change),
-           coalesce((SELECT bool_or(d.missing) FROM dated d), false),
-           coalesce((SELECT bool_or(c.overflows) FROM change c), false),
-           (SELECT array_agg(d.event) FROM dated d WHERE d.closed)
-    INTO changes, missing, overflows, v_closed;
+    SELECT c.changes, d.missing, c.overflows, d.closed
+    INTO changes, missing, overflows, v_closed
+    FROM (SELECT array_agg(c.change) AS changes, coalesce(bool_or(c.overflows), false) AS overflows FROM change c) c
+    CROSS JOIN (SELECT coalesce(bool_or(d.missing), false) AS missing, array_agg(d.event) FILTER (WHERE d.closed) AS closed FROM dated d) d;
 
     outcomes := p_outcomes;
     FOREACH v_event IN ARRAY coalesce(v_closed, '{}') LOOP
@@ -8313,17 +8322,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
 
-CREATE FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) RETURNS timestamp with time zone
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    RETURN (SELECT greatest(p_at, last_at) FROM centile_store.board_lanes
-            WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) IS 'The given time, or that of the lane''s last event if later. Example: SELECT centile_store.lane_time(1, 0::smallint, ''2024-01-01 12:00Z'');';
-
 CREATE FUNCTION centile_store.lay_out_load(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -8500,9 +8498,11 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) IS 'Locks a player''s lane of a board for this transaction. Example: SELECT (centile_store.lock_lane(b, ''ann'')).batch FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS void
+CREATE FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) RETURNS centile_store.boards
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    v_board centile_store.boards;
 BEGIN
     -- Whoever holds the lock looks again at what others did before.
     IF current_setting('transaction_isolation') <> 'read committed' THEN
@@ -8515,11 +8515,15 @@ BEGIN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
     END IF;
-    PERFORM centile_store.refuse_while_loading(p_board_id);
+    SELECT * INTO v_board FROM centile_store.boards WHERE id = p_board_id;
+    IF v_board.loading_import_id IS NOT NULL THEN
+        PERFORM centile_store.refuse_while_loading(p_board_id);
+    END IF;
+    RETURN v_board;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction. Example: SELECT centile_store.lock_structure(1, true);';
+COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction; gives the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
 
 CREATE FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) RETURNS integer
     LANGUAGE plpgsql
@@ -8606,6 +8610,8 @@ CREATE FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint,
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -10653,7 +10659,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS bigint[]
+CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean DEFAULT true) RETURNS bigint[]
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
@@ -10669,24 +10675,26 @@ DECLARE
     -- 1 for a row that arrives, -1 for one that leaves.
     v_signs       smallint[];
     v_part        record;
+    v_updated     bigint;
     v_expected    bigint := 0;
     v_removed     bigint := 0;
     v_crowded     bigint[];
 BEGIN
-    -- Scores never take an entry away.
-    IF EXISTS (SELECT FROM unnest(p_changes) AS c WHERE c.score IS NULL) THEN
+    -- Most have an entry and keep one.
+    UPDATE centile_store.leaderboard l
+    SET score = c.score, rank_key = c.rank_key, tie_key = c.tie_key, reached_at = c.reached_at, only_zeros = c.only_zeros
+    FROM unnest(p_changes) AS c
+    WHERE c.is_last AND c.score IS NOT NULL AND c.was_rank_key IS NOT NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
+    GET DIAGNOSTICS v_updated = ROW_COUNT;
+    IF v_updated < cardinality(p_changes) THEN
+        INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
+        SELECT c.ranking_id, c.user_id, c.score, c.rank_key, c.tie_key, c.reached_at, c.only_zeros
+        FROM unnest(p_changes) AS c
+        WHERE c.is_last AND c.score IS NOT NULL AND c.was_rank_key IS NULL;
         DELETE FROM centile_store.leaderboard l
         USING unnest(p_changes) AS c
-        WHERE c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
+        WHERE c.is_last AND c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
     END IF;
-
-    INSERT INTO centile_store.leaderboard AS l (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
-    SELECT c.ranking_id, c.user_id, c.score, c.rank_key, c.tie_key, c.reached_at, c.only_zeros
-    FROM unnest(p_changes) AS c
-    WHERE c.score IS NOT NULL
-    ON CONFLICT ON CONSTRAINT leaderboard_pkey DO UPDATE
-    SET score = excluded.score, rank_key = excluded.rank_key, tie_key = excluded.tie_key,
-        reached_at = excluded.reached_at, only_zeros = excluded.only_zeros;
 
     SELECT array_agg(k.ranking_id), array_agg(k.rank_key), array_agg(k.tie_key), array_agg(k.user_key), array_agg(s.bucket),
            array_agg(s.stripe), array_agg(k.sign)
@@ -10699,7 +10707,7 @@ BEGIN
         SELECT bucket, stripe FROM centile_store.stripes s
         WHERE s.ranking_id = k.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (k.rank_key, k.tie_key, k.user_key)
         ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-    WHERE k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
+    WHERE c.is_last AND k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
 
     -- A bucket at a time, by its own table: a statement on all hundred has to open all hundred, whatever it changes.
     FOR v_part IN
@@ -10711,8 +10719,8 @@ BEGIN
         GROUP BY k.bucket
     LOOP
         v_expected := v_expected + v_part.leaving;
-        v_removed := v_removed + (SELECT r FROM centile_store.replace_rows(v_part.bucket, v_part.ranking_ids, v_part.rank_keys,
-            v_part.tie_keys, v_part.user_keys, v_part.signs) AS r);
+        v_removed := v_removed + centile_store.replace_rows(v_part.bucket, v_part.ranking_ids, v_part.rank_keys,
+            v_part.tie_keys, v_part.user_keys, v_part.signs);
     END LOOP;
     IF v_removed <> v_expected THEN
         RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
@@ -10745,32 +10753,36 @@ BEGIN
               FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
               WHERE change <> 0 GROUP BY ranking_id) n
         LIMIT cardinality(v_buckets)
-    ), buckets_counted AS (
-        UPDATE centile_store.bucket_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-        FROM bucket_change n
-        WHERE c.ctid = n.newest
-    ), fullest AS (
-        -- Of each ranking the stripe that gains most: where many arrive, it is the one that grows out of its size.
-        SELECT DISTINCT ON (ranking_id) ranking_id, bucket, stripe, change FROM net WHERE change > 0
-        ORDER BY ranking_id, change DESC
     )
-    SELECT array_agg(f.ranking_id)
-    INTO v_crowded
-    FROM fullest f
-    JOIN centile_store.rankings g ON g.id = f.ranking_id
-    JOIN centile_store.boards b ON b.id = g.board_id
-    WHERE f.change + (
-        SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
-        CROSS JOIN LATERAL (
-            SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
-            WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s
-    ) > 2 * b.stripe_target;
+    UPDATE centile_store.bucket_counts c
+    SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+    FROM bucket_change n
+    WHERE c.ctid = n.newest;
+
+    IF p_look THEN
+        -- Of each ranking the stripe that gained most: where many arrive, it is the one that grows out of its size.
+        SELECT array_agg(f.ranking_id)
+        INTO v_crowded
+        FROM (
+            SELECT DISTINCT ON (k.ranking_id) k.ranking_id, k.bucket, k.stripe
+            FROM unnest(v_ranking_ids, v_buckets, v_stripes, v_signs) AS k (ranking_id, bucket, stripe, sign)
+            GROUP BY k.ranking_id, k.bucket, k.stripe
+            HAVING sum(k.sign) > 0
+            ORDER BY k.ranking_id, sum(k.sign) DESC) f
+        JOIN centile_store.rankings g ON g.id = f.ranking_id
+        JOIN centile_store.boards b ON b.id = g.board_id
+        WHERE 2 * b.stripe_target < (
+            SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
+            CROSS JOIN LATERAL (
+                SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
+                WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s);
+    END IF;
+
     RETURN v_crowded;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go; gives the rankings with a stripe to be split. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
+COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go; gives the rankings with a stripe to be split, if asked to look for them. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
 
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -11072,7 +11084,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint, crowded bigint[])
+CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval, p_open boolean DEFAULT true) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result json, batch bigint, crowded bigint[])
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -11081,6 +11093,7 @@ CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint,
 DECLARE
     v_board    centile_store.boards;
     v_lane     centile_store.board_lanes;
+    v_has_ids  boolean := array_remove(p_ids, NULL) <> '{}';
     v_hashes   bytea[];
     v_claimed  text[];
     v_outcomes text[];
@@ -11090,26 +11103,26 @@ DECLARE
     v_now      timestamptz;
     v_changes  centile_store.entry_change[];
     v_ids      bigint[] := '{}';
-    v_results  jsonb[];
+    v_id_of    bigint[];
+    v_results  json[];
+    v_repeated boolean[];
     v_fold     record;
     v_crowded  bigint[];
 BEGIN
     -- 1. The structure lock; exclusive from the start when a period has to be opened.
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    v_at := centile_store.lane_time(p_board_id, p_lane, clock_timestamp());
-    IF v_at IS NULL THEN
-        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
+    IF p_open THEN
+        SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+        -- The time that the next event of the lane would get now.
+        SELECT greatest(clock_timestamp(), last_at) INTO v_at
+        FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1;
+        IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
+            PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
+        END IF;
     END IF;
-    IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
-        PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
-    ELSE
-        PERFORM centile_store.lock_structure(p_board_id, false);
-    END IF;
-    -- Its rules may have changed until the lock was held.
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    v_board := centile_store.lock_structure(p_board_id, false);
 
     -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
-    IF array_remove(p_ids, NULL) <> '{}' THEN
+    IF v_has_ids THEN
         SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
                    sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
         INTO v_hashes
@@ -11127,6 +11140,14 @@ BEGIN
             ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
             RETURNING external_id)
         SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+
+        SELECT array_agg(CASE WHEN e.id = ANY (v_claimed) OR e.id IS NULL THEN NULL
+                              WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+                         ORDER BY e.event)
+        INTO v_outcomes
+        FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS e (id, hash, event)
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                           WHERE t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
     END IF;
 
     -- 3. The lane's row. From here on this lane is ours alone.
@@ -11141,15 +11162,12 @@ BEGIN
     v_at := greatest(v_now, v_lane.last_at);
 
     -- 5. What can be said of each event by itself.
-    WITH e AS (
-        SELECT e.*, e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
-        FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times, v_hashes) WITH ORDINALITY
-            AS e (user_id, points, id, tiebreak, at, hash, event)
-    ), checked AS (
-        SELECT e.event, e.id, e.hash, e.at, u.id AS internal_id,
+    SELECT array_agg(c.internal_id), array_agg(coalesce(c.at, v_at)), array_agg(c.outcome)
+    INTO v_users, v_times, v_outcomes
+    FROM (
+        SELECT e.at, u.id AS internal_id,
                CASE
-                   WHEN e.is_known THEN
-                       CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+                   WHEN e.outcome IS NOT NULL THEN e.outcome
                    WHEN u.id IS NULL THEN 'unknown_user'
                    -- The caller knows another number of lanes: it looks the board up again.
                    WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
@@ -11160,25 +11178,24 @@ BEGIN
                    WHEN e.at > v_now THEN 'time_in_future'
                    WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
                END AS outcome
-        FROM e
+        FROM unnest(p_user_ids, p_points, p_tiebreaks, p_times, v_outcomes) WITH ORDINALITY
+            AS e (user_id, points, tiebreak, at, outcome, event)
         -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
         LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
         LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
                            WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                           WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
-    )
-    -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
-    SELECT array_agg(c.internal_id ORDER BY c.event),
-           array_agg(coalesce(c.at, v_at) ORDER BY c.event),
-           array_agg(CASE
-               WHEN c.outcome IS NOT NULL THEN c.outcome
-               WHEN c.id IS NOT NULL AND c.first_event < c.event THEN
-                   CASE WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END
-           END ORDER BY c.event)
-    INTO v_users, v_times, v_outcomes
-    FROM (SELECT checked.*, first_value(event) OVER same AS first_event, first_value(hash) OVER same AS first_hash
-          FROM checked WINDOW same AS (PARTITION BY id ORDER BY outcome IS NOT NULL, event)) c;
+        ORDER BY e.event) c;
+
+    IF v_has_ids THEN
+        -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
+        SELECT array_agg(CASE
+                   WHEN c.outcome IS NOT NULL OR c.id IS NULL OR c.first_event = c.event THEN c.outcome
+                   WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END ORDER BY c.event)
+        INTO v_outcomes
+        FROM (SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash
+              FROM unnest(p_ids, v_outcomes, v_hashes) WITH ORDINALITY AS e (id, outcome, hash, event)
+              WINDOW same AS (PARTITION BY e.id ORDER BY e.outcome IS NOT NULL, e.event)) c;
+    END IF;
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
@@ -11213,65 +11230,76 @@ BEGIN
             RETURNING id)
         SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
 
-        v_crowded := centile_store.place_entries(p_lane, ARRAY(
-            SELECT c::centile_store.entry_change FROM unnest(v_changes) AS c WHERE c.is_last));
+        -- Few events fill no stripe: small batches look every eighth time.
+        v_crowded := centile_store.place_entries(p_lane, v_changes, cardinality(p_user_ids) >= 64 OR v_lane.batch % 8 = 0);
         IF p_times IS NOT NULL THEN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
         END IF;
 
+        IF p_times IS NOT NULL THEN
+            SELECT max(e.at) INTO v_at FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL;
+        END IF;
         UPDATE centile_store.board_lanes AS l
-        SET batch = l.batch + 1,
-            last_at = greatest(l.last_at, (SELECT max(e.at) FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL))
+        SET batch = l.batch + 1, last_at = greatest(l.last_at, v_at)
         WHERE l.board_id = p_board_id AND l.lane = p_lane AND l.batch = v_lane.batch;
     END IF;
 
     -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
-    SELECT array_agg(x.result ORDER BY x.event) INTO v_results
+    IF cardinality(v_ids) = cardinality(v_outcomes) THEN
+        v_id_of := v_ids;
+    ELSE
+        SELECT array_agg(CASE WHEN e.outcome IS NULL THEN v_ids[e.accepted] END ORDER BY e.event) INTO v_id_of
+        FROM (SELECT event, outcome, count(*) FILTER (WHERE outcome IS NULL) OVER (ORDER BY event) AS accepted
+              FROM unnest(v_outcomes) WITH ORDINALITY AS e (outcome, event)) e;
+    END IF;
+    SELECT array_agg(x.result) INTO v_results
     FROM (
-        SELECT e.event,
-               CASE WHEN e.outcome IS NULL THEN jsonb_build_object(
-                   'transaction_id', v_ids[count(*) FILTER (WHERE e.outcome IS NULL) OVER (ORDER BY e.event)],
-                   'occurred_at', e.at,
-                   'periods', coalesce(c.periods, '{}')) END AS result
-        FROM unnest(v_outcomes, v_times) WITH ORDINALITY AS e (outcome, at, event)
+        SELECT CASE WHEN e.outcome IS NULL THEN json_build_object(
+                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) END AS result
+        FROM unnest(v_outcomes, v_times, v_id_of) WITH ORDINALITY AS e (outcome, at, id, event)
         LEFT JOIN (
-            SELECT s.event, jsonb_object_agg(s.period, jsonb_build_object(
+            SELECT s.event, json_object_agg(s.period, json_build_object(
                        'ranking_id', s.ranking_id, 'user', s.user_id, 'score', s.score, 'was', s.was)) AS periods
             FROM (SELECT c.*, coalesce(lag(ARRAY[c.rank_key, c.tie_key]) OVER (PARTITION BY c.ranking_id, c.user_id ORDER BY c.event),
                                        nullif(ARRAY[c.was_rank_key, c.was_tie_key], '{NULL,NULL}')) AS was
                   FROM unnest(v_changes) AS c WHERE p_times IS NULL) s
-            GROUP BY s.event) c ON c.event = e.event) x;
+            GROUP BY s.event) c ON c.event = e.event
+        ORDER BY e.event) x;
 
-    IF v_claimed IS NOT NULL THEN
+    IF v_has_ids THEN
         UPDATE centile_store.transaction_ids t
-        SET result = e.result, content_hash = e.hash
+        SET result = e.result::jsonb, content_hash = e.hash
         FROM unnest(p_ids, v_results, v_hashes) AS e (id, result, hash)
         WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
         DELETE FROM centile_store.transaction_ids t
         WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
+
+        -- The same id twice in a batch and the first refused: the second is refused for the same reason.
+        SELECT array_agg(e.is_repeated ORDER BY e.event),
+               array_agg(CASE WHEN NOT e.is_repeated THEN e.outcome WHEN t.result IS NULL THEN e.first_outcome END ORDER BY e.event),
+               array_agg(coalesce(e.result, t.result::json) ORDER BY e.event)
+        INTO v_repeated, v_outcomes, v_results
+        FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
+                     first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
+              FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                           WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
     END IF;
 
     RETURN QUERY
     SELECT e.event::integer,
-           CASE WHEN e.outcome IS NULL OR (e.is_repeated AND coalesce(t.result, e.result) IS NOT NULL) THEN 'accepted'
-                -- The same id twice in a batch and the first refused: the second is refused for the same reason.
-                WHEN e.is_repeated THEN e.first_outcome
-                ELSE e.outcome END,
+           coalesce(e.outcome, 'accepted'),
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
-           e.is_repeated,
-           coalesce(e.result, t.result),
+           coalesce(e.repeated, false),
+           e.result,
            v_lane.batch + (cardinality(v_ids) > 0)::integer,
            v_crowded
-    FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
-                 first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
-          FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                       WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
+    FROM unnest(v_outcomes, v_results, v_repeated) WITH ORDINALITY AS e (outcome, result, repeated, event)
     ORDER BY e.event;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) IS 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';
+COMMENT ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) IS 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';
 
 CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -11571,10 +11599,12 @@ $$;
 
 COMMENT ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) IS 'Renames players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.rename_load_players(0, 1000);';
 
-CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) RETURNS SETOF bigint
+CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -11583,125 +11613,93 @@ IF p_bucket < 8 THEN
 IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_00 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_00 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_00 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_00 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_01 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_01 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_01 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_01 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 3 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_02 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_02 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_02 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_02 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_03 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_03 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_03 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_03 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_04 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_04 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_04 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_04 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_05 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_05 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_05 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_05 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 7 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_06 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_06 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_06 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_06 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_07 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_07 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_07 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_07 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -11709,125 +11707,93 @@ ELSE
 IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_08 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_08 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_08 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_08 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_09 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_09 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_09 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_09 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 11 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_10 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_10 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_10 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_10 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_11 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_11 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_11 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_11 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_12 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_12 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_12 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_12 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_13 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_13 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_13 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_13 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 15 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_14 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_14 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_14 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_14 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_15 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_15 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_15 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_15 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -11837,125 +11803,93 @@ IF p_bucket < 24 THEN
 IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_16 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_16 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_16 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_16 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_17 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_17 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_17 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_17 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 19 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_18 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_18 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_18 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_18 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_19 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_19 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_19 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_19 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_20 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_20 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_20 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_20 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_21 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_21 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_21 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_21 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 23 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_22 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_22 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_22 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_22 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_23 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_23 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_23 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_23 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -11963,125 +11897,93 @@ ELSE
 IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_24 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_24 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_24 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_24 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_25 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_25 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_25 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_25 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 27 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_26 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_26 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_26 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_26 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_27 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_27 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_27 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_27 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_28 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_28 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_28 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_28 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_29 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_29 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_29 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_29 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 31 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_30 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_30 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_30 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_30 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_31 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_31 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_31 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_31 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12093,125 +11995,93 @@ IF p_bucket < 40 THEN
 IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_32 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_32 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_32 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_32 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_33 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_33 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_33 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_33 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 35 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_34 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_34 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_34 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_34 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_35 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_35 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_35 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_35 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_36 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_36 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_36 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_36 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_37 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_37 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_37 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_37 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 39 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_38 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_38 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_38 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_38 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_39 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_39 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_39 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_39 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12219,125 +12089,93 @@ ELSE
 IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_40 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_40 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_40 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_40 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_41 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_41 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_41 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_41 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 43 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_42 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_42 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_42 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_42 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_43 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_43 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_43 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_43 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_44 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_44 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_44 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_44 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_45 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_45 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_45 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_45 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 47 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_46 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_46 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_46 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_46 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_47 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_47 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_47 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_47 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12347,125 +12185,93 @@ IF p_bucket < 56 THEN
 IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_48 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_48 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_48 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_48 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_49 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_49 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_49 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_49 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 51 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_50 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_50 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_50 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_50 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_51 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_51 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_51 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_51 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_52 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_52 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_52 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_52 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_53 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_53 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_53 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_53 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 55 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_54 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_54 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_54 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_54 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_55 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_55 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_55 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_55 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12473,125 +12279,93 @@ ELSE
 IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_56 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_56 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_56 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_56 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_57 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_57 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_57 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_57 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 59 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_58 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_58 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_58 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_58 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_59 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_59 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_59 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_59 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_60 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_60 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_60 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_60 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_61 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_61 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_61 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_61 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 63 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_62 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_62 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_62 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_62 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_63 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_63 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_63 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_63 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12605,125 +12379,93 @@ IF p_bucket < 72 THEN
 IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_64 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_64 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_64 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_64 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_65 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_65 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_65 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_65 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 67 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_66 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_66 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_66 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_66 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_67 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_67 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_67 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_67 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_68 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_68 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_68 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_68 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_69 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_69 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_69 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_69 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 71 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_70 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_70 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_70 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_70 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_71 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_71 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_71 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_71 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12731,125 +12473,93 @@ ELSE
 IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_72 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_72 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_72 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_72 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_73 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_73 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_73 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_73 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 75 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_74 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_74 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_74 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_74 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_75 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_75 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_75 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_75 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_76 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_76 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_76 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_76 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_77 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_77 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_77 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_77 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 79 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_78 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_78 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_78 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_78 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_79 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_79 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_79 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_79 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12859,125 +12569,93 @@ IF p_bucket < 88 THEN
 IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_80 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_80 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_80 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_80 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_81 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_81 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_81 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_81 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 83 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_82 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_82 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_82 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_82 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_83 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_83 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_83 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_83 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_84 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_84 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_84 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_84 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_85 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_85 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_85 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_85 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 87 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_86 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_86 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_86 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_86 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_87 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_87 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_87 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_87 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -12985,125 +12663,93 @@ ELSE
 IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_88 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_88 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_88 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_88 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_89 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_89 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_89 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_89 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 91 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_90 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_90 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_90 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_90 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_91 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_91 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_91 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_91 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_92 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_92 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_92 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_92 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_93 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_93 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_93 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_93 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 95 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_94 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_94 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_94 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_94 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_95 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_95 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_95 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_95 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -13112,63 +12758,47 @@ END IF;
 ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_96 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_96 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_96 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_96 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_97 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_97 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_97 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_97 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 99 THEN
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_98 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_98 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_98 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_98 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 ELSE
-RETURN QUERY
-     WITH removed AS (
-         DELETE FROM centile_store.leaderboard_bucket_99 b
-         USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key
-         RETURNING 1
-     ), added AS (
-         INSERT INTO centile_store.leaderboard_bucket_99 (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-         FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-         WHERE k.sign > 0
-     )
-     SELECT count(*) FROM removed;
+DELETE FROM centile_store.leaderboard_bucket_99 b
+     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
+     GET DIAGNOSTICS v_count = ROW_COUNT;
+     INSERT INTO centile_store.leaderboard_bucket_99 (bucket, ranking_id, rank_key, tie_key, user_key)
+     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
+     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
+     WHERE k.sign > 0;
+     RETURN v_count;
 END IF;
 END IF;
 END IF;
@@ -13295,6 +12925,8 @@ CREATE FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint,
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
+DECLARE
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -15828,9 +15460,6 @@ GRANT ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smalli
 REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lane_time(p_board_id integer, p_lane smallint, p_at timestamp with time zone) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) TO centile_service;
 
@@ -15893,8 +15522,8 @@ GRANT ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind te
 REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
@@ -15935,8 +15564,8 @@ GRANT ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_stor
 REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;

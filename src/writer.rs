@@ -45,8 +45,6 @@ struct Shared {
     store: Store,
     acknowledged: Arc<Acknowledged>,
     keeper: Arc<Keeper>,
-    /// Users who are known to exist, so that only newcomers cost a statement of their own.
-    known_users: moka::sync::Cache<String, ()>,
 }
 
 /// The way to one writer.
@@ -67,10 +65,9 @@ struct Job {
 impl Writers {
     /// No writer runs until the first event of its lane; all run on the current runtime.
     pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>, keeper: Arc<Keeper>) -> Self {
-        let known_users = moka::sync::Cache::builder().max_capacity(200_000).build();
         Self {
             lanes: Mutex::default(),
-            shared: Shared { store, acknowledged, keeper, known_users },
+            shared: Shared { store, acknowledged, keeper },
             runtime: Handle::current(),
             tasks: TaskTracker::new(),
         }
@@ -156,31 +153,45 @@ async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
     }
 }
 
-/// Writes events as one transaction.
+/// Writes events as one transaction; those of players whom nobody knows yet in a second one, when the players are made.
 async fn write_batch<'a>(
     shared: &Shared,
     board_id: i32,
     lane: i16,
-    events: impl Iterator<Item = &'a Event>,
+    events: impl Iterator<Item = &'a Event> + Clone,
 ) -> Result<Vec<Recorded>> {
-    let batch: Batch = events.collect();
-    let newcomers: Vec<String> =
-        batch.user_ids.iter().filter(|id| shared.known_users.get(id.as_str()).is_none()).cloned().collect();
-    if !newcomers.is_empty() {
-        shared.store.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
-        for id in newcomers {
-            shared.known_users.insert(id, ());
+    let mut recorded = record(shared, board_id, lane, &events.clone().collect()).await?;
+    let is_of_newcomer = |one: &Recorded| one.outcome == "unknown_user";
+    let newcomers = events.zip(&recorded).filter(|(_, one)| is_of_newcomer(one)).map(|(event, _)| event);
+    let newcomers: Batch = newcomers.collect();
+    let count = newcomers.user_ids.len();
+    if count > 0 {
+        match record_newcomers(shared, board_id, lane, &newcomers).await {
+            Ok(theirs) => {
+                for (one, written) in recorded.iter_mut().filter(|one| is_of_newcomer(one)).zip(theirs) {
+                    *one = written;
+                }
+            }
+            Err(error) if count == recorded.len() => return Err(error),
+            // The others' are committed. These are told to send them again.
+            Err(error) => tracing::error!(board_id, lane, ?error, "events of new players cannot be written"),
         }
     }
-    let recorded = shared.store.record_scores(board_id, lane, &batch).await?;
-    // A failover may have lost a user whom this instance has made.
-    for (user_id, one) in batch.user_ids.iter().zip(&recorded) {
-        if one.outcome == "unknown_user" {
-            shared.known_users.invalidate(user_id);
-        }
-    }
+    Ok(recorded)
+}
+
+/// Makes players and writes their events.
+async fn record_newcomers(shared: &Shared, board_id: i32, lane: i16, batch: &Batch) -> Result<Vec<Recorded>> {
+    shared.store.ensure_users(&batch.user_ids, &vec![None; batch.user_ids.len()]).await?;
+    record(shared, board_id, lane, batch).await
+}
+
+/// Writes a batch, and tells whom it concerns.
+async fn record(shared: &Shared, board_id: i32, lane: i16, batch: &Batch) -> Result<Vec<Recorded>> {
+    let recorded = shared.store.record_scores(board_id, lane, batch).await?;
     if let Some(last) = recorded.last() {
-        shared.keeper.note_accepted(board_id, recorded.len() as u64);
+        let accepted = recorded.iter().filter(|one| one.result.is_some()).count();
+        shared.keeper.note_accepted(board_id, accepted as u64);
         if let Some(crowded) = &last.crowded {
             shared.keeper.note_crowded(crowded);
         }

@@ -97,7 +97,6 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     }
     let cells = if arguments.cells.is_empty() { Cell::value_variants() } else { &arguments.cells };
     let options = Options {
-        redis_client: arguments.serving.redis_client,
         // As many as Centile gives a board on this machine.
         lanes: std::thread::available_parallelism()?.get().min(4),
         body: dir.join("top.json"),

@@ -39,10 +39,6 @@ pub struct Serving {
     /// Lanes of the batching before the ledger
     #[arg(long, hide = true, default_value_t = 1)]
     lanes: usize,
-
-    /// How the sorted sets are reached
-    #[arg(long, value_enum, default_value = "multiplexed")]
-    pub redis_client: RedisClient,
 }
 
 impl Serving {
@@ -64,16 +60,18 @@ impl Serving {
             }
             System::Plain => peer(Plain::new(&self.database_url)?).await,
             System::Buckets => peer(Buckets::new(&self.database_url).await?).await,
-            System::SortedSets => peer(self.sorted_sets(None).await?).await,
-            System::SortedSetsBatched => peer(self.sorted_sets(Some(self.lanes)).await?).await,
+            System::SortedSets => peer(self.sorted_sets(RedisClient::Pool, None).await?).await,
+            System::SortedSetsBatched => {
+                peer(self.sorted_sets(RedisClient::Multiplexed, Some(self.lanes)).await?).await
+            }
             System::Centile => Err("Centile has a server of its own".into()),
         };
         served?;
         Ok(true)
     }
 
-    async fn sorted_sets(&self, lanes: Option<usize>) -> Answer<SortedSets> {
-        SortedSets::new(&self.database_url, &self.redis_url, self.redis_client, lanes).await
+    async fn sorted_sets(&self, client: RedisClient, lanes: Option<usize>) -> Answer<SortedSets> {
+        SortedSets::new(&self.database_url, &self.redis_url, client, lanes).await
     }
 }
 

@@ -11,10 +11,7 @@ use centile::local::LocalRedis;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use crate::{
-    common::{Bench, CENTILE, Outcome, Serve},
-    peers::redis::RedisClient,
-};
+use crate::common::{Bench, CENTILE, Outcome, Serve};
 
 pub const BOARD: &str = "bench";
 
@@ -28,9 +25,9 @@ pub enum System {
     Plain,
     /// 100 bucket tables, counts cached for a minute
     Buckets,
-    /// Redis sorted sets beside a ledger in PostgreSQL
+    /// Redis sorted sets beside a ledger in PostgreSQL, as it is usually built
     SortedSets,
-    /// The same with Centile's batching before the ledger
+    /// The same with one connection to Redis for all callers, and Centile's batching before the ledger
     SortedSetsBatched,
     /// Centile, three live periods
     Centile,
@@ -49,7 +46,7 @@ impl System {
         }
     }
 
-    /// Whose players it works on: batching is another way to write into the same store.
+    /// Whose players it works on: batching is another way into the same store.
     pub fn store(self) -> Self {
         if self == Self::SortedSetsBatched { Self::SortedSets } else { self }
     }
@@ -125,7 +122,6 @@ pub struct Site {
 /// How servers of alternatives are started.
 #[derive(Clone)]
 pub struct Options {
-    pub redis_client: RedisClient,
     pub lanes: usize,
     /// The answer of the constant one.
     pub body: PathBuf,
@@ -169,8 +165,7 @@ pub fn serve_constant(options: &Options) -> Outcome<Serve> {
 fn alternative(system: System, options: &Options) -> Outcome<Command> {
     let mut command = Command::new(env::current_exe()?);
     let name = system.to_possible_value().ok_or("a system without a name")?;
-    let client = options.redis_client.to_possible_value().ok_or("a client without a name")?;
-    command.args(["--serve", name.get_name(), "--redis-client", client.get_name()]);
+    command.args(["--serve", name.get_name()]);
     command.arg("--lanes").arg(options.lanes.to_string()).arg("--body").arg(&options.body);
     Ok(command)
 }

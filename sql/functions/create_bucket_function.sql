@@ -25,7 +25,7 @@ BEGIN
         v_count := (v_count + 1) / 2;
     END LOOP;
     EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
-        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nBEGIN\n%s\nEND\n', v_branches[1]));
+        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 

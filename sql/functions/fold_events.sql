@@ -8,7 +8,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     -- A live batch has one time, so its periods are looked up once.
-    v_one_time    boolean := NOT EXISTS (SELECT FROM unnest(p_times) AS t (at) WHERE t.at <> p_times[1]);
+    v_one_time    boolean := coalesce(p_times[1] = ALL (p_times), true);
     v_names       text[];
     v_ranking_ids bigint[];
     v_missing     boolean;
@@ -91,11 +91,10 @@ BEGIN
                 s.only_zeros, s.is_last)::centile_store.entry_change AS change
         FROM standing s
     )
-    SELECT (SELECT array_agg(change) FROM change),
-           coalesce((SELECT bool_or(d.missing) FROM dated d), false),
-           coalesce((SELECT bool_or(c.overflows) FROM change c), false),
-           (SELECT array_agg(d.event) FROM dated d WHERE d.closed)
-    INTO changes, missing, overflows, v_closed;
+    SELECT c.changes, d.missing, c.overflows, d.closed
+    INTO changes, missing, overflows, v_closed
+    FROM (SELECT array_agg(c.change) AS changes, coalesce(bool_or(c.overflows), false) AS overflows FROM change c) c
+    CROSS JOIN (SELECT coalesce(bool_or(d.missing), false) AS missing, array_agg(d.event) FILTER (WHERE d.closed) AS closed FROM dated d) d;
 
     outcomes := p_outcomes;
     FOREACH v_event IN ARRAY coalesce(v_closed, '{}') LOOP

@@ -8,7 +8,8 @@
 -- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here. crowded names
 -- the rankings in which a stripe has grown out of its size.
 --
--- CB001 is raised before anything is written when a period has to be opened first (live), or was not (import): call again.
+-- CB001 is raised before anything is written when a period that holds the time is not open: call again. p_open opens it, for live
+-- events; whoever writes often spares the look at it, and asks for it in that other call.
 CREATE FUNCTION centile_store.record_scores(
     p_board_id  integer,
     p_lane      smallint,
@@ -18,9 +19,10 @@ CREATE FUNCTION centile_store.record_scores(
     p_ids       text[],
     p_tiebreaks smallint[],
     p_times     timestamptz[] DEFAULT NULL,
-    p_keep_ids  interval DEFAULT interval '7 days'
+    p_keep_ids  interval DEFAULT interval '7 days',
+    p_open      boolean DEFAULT true
 )
-RETURNS TABLE (event integer, outcome text, detail text, repeated boolean, result jsonb, batch bigint, crowded bigint[])
+RETURNS TABLE (event integer, outcome text, detail text, repeated boolean, result json, batch bigint, crowded bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
@@ -29,6 +31,7 @@ AS $$
 DECLARE
     v_board    centile_store.boards;
     v_lane     centile_store.board_lanes;
+    v_has_ids  boolean := array_remove(p_ids, NULL) <> '{}';
     v_hashes   bytea[];
     v_claimed  text[];
     v_outcomes text[];
@@ -38,26 +41,26 @@ DECLARE
     v_now      timestamptz;
     v_changes  centile_store.entry_change[];
     v_ids      bigint[] := '{}';
-    v_results  jsonb[];
+    v_id_of    bigint[];
+    v_results  json[];
+    v_repeated boolean[];
     v_fold     record;
     v_crowded  bigint[];
 BEGIN
     -- 1. The structure lock; exclusive from the start when a period has to be opened.
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    v_at := centile_store.lane_time(p_board_id, p_lane, clock_timestamp());
-    IF v_at IS NULL THEN
-        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
+    IF p_open THEN
+        SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+        -- The time that the next event of the lane would get now.
+        SELECT greatest(clock_timestamp(), last_at) INTO v_at
+        FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1;
+        IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
+            PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
+        END IF;
     END IF;
-    IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
-        PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
-    ELSE
-        PERFORM centile_store.lock_structure(p_board_id, false);
-    END IF;
-    -- Its rules may have changed until the lock was held.
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    v_board := centile_store.lock_structure(p_board_id, false);
 
     -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
-    IF array_remove(p_ids, NULL) <> '{}' THEN
+    IF v_has_ids THEN
         SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
                    sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
         INTO v_hashes
@@ -75,6 +78,14 @@ BEGIN
             ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
             RETURNING external_id)
         SELECT array_agg(external_id) INTO v_claimed FROM claimed;
+
+        SELECT array_agg(CASE WHEN e.id = ANY (v_claimed) OR e.id IS NULL THEN NULL
+                              WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+                         ORDER BY e.event)
+        INTO v_outcomes
+        FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS e (id, hash, event)
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                           WHERE t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
     END IF;
 
     -- 3. The lane's row. From here on this lane is ours alone.
@@ -89,15 +100,12 @@ BEGIN
     v_at := greatest(v_now, v_lane.last_at);
 
     -- 5. What can be said of each event by itself.
-    WITH e AS (
-        SELECT e.*, e.id IS NOT NULL AND e.id <> ALL (coalesce(v_claimed, '{}')) AS is_known
-        FROM unnest(p_user_ids, p_points, p_ids, p_tiebreaks, p_times, v_hashes) WITH ORDINALITY
-            AS e (user_id, points, id, tiebreak, at, hash, event)
-    ), checked AS (
-        SELECT e.event, e.id, e.hash, e.at, u.id AS internal_id,
+    SELECT array_agg(c.internal_id), array_agg(coalesce(c.at, v_at)), array_agg(c.outcome)
+    INTO v_users, v_times, v_outcomes
+    FROM (
+        SELECT e.at, u.id AS internal_id,
                CASE
-                   WHEN e.is_known THEN
-                       CASE WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
+                   WHEN e.outcome IS NOT NULL THEN e.outcome
                    WHEN u.id IS NULL THEN 'unknown_user'
                    -- The caller knows another number of lanes: it looks the board up again.
                    WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
@@ -108,25 +116,24 @@ BEGIN
                    WHEN e.at > v_now THEN 'time_in_future'
                    WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
                END AS outcome
-        FROM e
+        FROM unnest(p_user_ids, p_points, p_tiebreaks, p_times, v_outcomes) WITH ORDINALITY
+            AS e (user_id, points, tiebreak, at, outcome, event)
         -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
         LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
         LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
                            WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                           WHERE e.is_known AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
-    )
-    -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
-    SELECT array_agg(c.internal_id ORDER BY c.event),
-           array_agg(coalesce(c.at, v_at) ORDER BY c.event),
-           array_agg(CASE
-               WHEN c.outcome IS NOT NULL THEN c.outcome
-               WHEN c.id IS NOT NULL AND c.first_event < c.event THEN
-                   CASE WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END
-           END ORDER BY c.event)
-    INTO v_users, v_times, v_outcomes
-    FROM (SELECT checked.*, first_value(event) OVER same AS first_event, first_value(hash) OVER same AS first_hash
-          FROM checked WINDOW same AS (PARTITION BY id ORDER BY outcome IS NOT NULL, event)) c;
+        ORDER BY e.event) c;
+
+    IF v_has_ids THEN
+        -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
+        SELECT array_agg(CASE
+                   WHEN c.outcome IS NOT NULL OR c.id IS NULL OR c.first_event = c.event THEN c.outcome
+                   WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END ORDER BY c.event)
+        INTO v_outcomes
+        FROM (SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash
+              FROM unnest(p_ids, v_outcomes, v_hashes) WITH ORDINALITY AS e (id, outcome, hash, event)
+              WINDOW same AS (PARTITION BY e.id ORDER BY e.outcome IS NOT NULL, e.event)) c;
+    END IF;
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
@@ -161,63 +168,74 @@ BEGIN
             RETURNING id)
         SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
 
-        v_crowded := centile_store.place_entries(p_lane, ARRAY(
-            SELECT c::centile_store.entry_change FROM unnest(v_changes) AS c WHERE c.is_last));
+        -- Few events fill no stripe: small batches look every eighth time.
+        v_crowded := centile_store.place_entries(p_lane, v_changes, cardinality(p_user_ids) >= 64 OR v_lane.batch % 8 = 0);
         IF p_times IS NOT NULL THEN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
         END IF;
 
+        IF p_times IS NOT NULL THEN
+            SELECT max(e.at) INTO v_at FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL;
+        END IF;
         UPDATE centile_store.board_lanes AS l
-        SET batch = l.batch + 1,
-            last_at = greatest(l.last_at, (SELECT max(e.at) FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL))
+        SET batch = l.batch + 1, last_at = greatest(l.last_at, v_at)
         WHERE l.board_id = p_board_id AND l.lane = p_lane AND l.batch = v_lane.batch;
     END IF;
 
     -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
-    SELECT array_agg(x.result ORDER BY x.event) INTO v_results
+    IF cardinality(v_ids) = cardinality(v_outcomes) THEN
+        v_id_of := v_ids;
+    ELSE
+        SELECT array_agg(CASE WHEN e.outcome IS NULL THEN v_ids[e.accepted] END ORDER BY e.event) INTO v_id_of
+        FROM (SELECT event, outcome, count(*) FILTER (WHERE outcome IS NULL) OVER (ORDER BY event) AS accepted
+              FROM unnest(v_outcomes) WITH ORDINALITY AS e (outcome, event)) e;
+    END IF;
+    SELECT array_agg(x.result) INTO v_results
     FROM (
-        SELECT e.event,
-               CASE WHEN e.outcome IS NULL THEN jsonb_build_object(
-                   'transaction_id', v_ids[count(*) FILTER (WHERE e.outcome IS NULL) OVER (ORDER BY e.event)],
-                   'occurred_at', e.at,
-                   'periods', coalesce(c.periods, '{}')) END AS result
-        FROM unnest(v_outcomes, v_times) WITH ORDINALITY AS e (outcome, at, event)
+        SELECT CASE WHEN e.outcome IS NULL THEN json_build_object(
+                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) END AS result
+        FROM unnest(v_outcomes, v_times, v_id_of) WITH ORDINALITY AS e (outcome, at, id, event)
         LEFT JOIN (
-            SELECT s.event, jsonb_object_agg(s.period, jsonb_build_object(
+            SELECT s.event, json_object_agg(s.period, json_build_object(
                        'ranking_id', s.ranking_id, 'user', s.user_id, 'score', s.score, 'was', s.was)) AS periods
             FROM (SELECT c.*, coalesce(lag(ARRAY[c.rank_key, c.tie_key]) OVER (PARTITION BY c.ranking_id, c.user_id ORDER BY c.event),
                                        nullif(ARRAY[c.was_rank_key, c.was_tie_key], '{NULL,NULL}')) AS was
                   FROM unnest(v_changes) AS c WHERE p_times IS NULL) s
-            GROUP BY s.event) c ON c.event = e.event) x;
+            GROUP BY s.event) c ON c.event = e.event
+        ORDER BY e.event) x;
 
-    IF v_claimed IS NOT NULL THEN
+    IF v_has_ids THEN
         UPDATE centile_store.transaction_ids t
-        SET result = e.result, content_hash = e.hash
+        SET result = e.result::jsonb, content_hash = e.hash
         FROM unnest(p_ids, v_results, v_hashes) AS e (id, result, hash)
         WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
         DELETE FROM centile_store.transaction_ids t
         WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
+
+        -- The same id twice in a batch and the first refused: the second is refused for the same reason.
+        SELECT array_agg(e.is_repeated ORDER BY e.event),
+               array_agg(CASE WHEN NOT e.is_repeated THEN e.outcome WHEN t.result IS NULL THEN e.first_outcome END ORDER BY e.event),
+               array_agg(coalesce(e.result, t.result::json) ORDER BY e.event)
+        INTO v_repeated, v_outcomes, v_results
+        FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
+                     first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
+              FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
+                           WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
     END IF;
 
     RETURN QUERY
     SELECT e.event::integer,
-           CASE WHEN e.outcome IS NULL OR (e.is_repeated AND coalesce(t.result, e.result) IS NOT NULL) THEN 'accepted'
-                -- The same id twice in a batch and the first refused: the second is refused for the same reason.
-                WHEN e.is_repeated THEN e.first_outcome
-                ELSE e.outcome END,
+           coalesce(e.outcome, 'accepted'),
            CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
-           e.is_repeated,
-           coalesce(e.result, t.result),
+           coalesce(e.repeated, false),
+           e.result,
            v_lane.batch + (cardinality(v_ids) > 0)::integer,
            v_crowded
-    FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
-                 first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
-          FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
-    LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                       WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true
+    FROM unnest(v_outcomes, v_results, v_repeated) WITH ORDINALITY AS e (outcome, result, repeated, event)
     ORDER BY e.event;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_scores(integer, smallint, text[], bigint[], text[], text[], smallint[], timestamptz[], interval) IS
+COMMENT ON FUNCTION centile_store.record_scores(integer, smallint, text[], bigint[], text[], text[], smallint[], timestamptz[], interval, boolean) IS
 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';

@@ -10,7 +10,7 @@ BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     PERFORM centile.ensure_users(ARRAY[p_user]);
     RETURN QUERY
-    SELECT r.outcome, r.detail, r.repeated, r.result
+    SELECT r.outcome, r.detail, r.repeated, r.result::jsonb
     FROM centile_store.record_scores(v_board.id, (centile.lane_hash(p_user) % v_board.lanes)::smallint,
         ARRAY[p_user], ARRAY[p_points], ARRAY[p_reason], ARRAY[p_id], ARRAY[p_tiebreak]) r;
 END

@@ -3,7 +3,7 @@
 SELECT s.epoch AS "epoch!", s.players AS "players!", s.revision AS "revision!",
        to_jsonb(p) AS "player: Json<StoredPlayer>",
        CASE WHEN $7 > 0 THEN
-           (SELECT coalesce(jsonb_agg(to_jsonb(r) ORDER BY r.position), '[]')
+           (SELECT coalesce(json_agg(row_to_json(r) ORDER BY r.position), '[]')
             FROM centile_store.archive_around($2, u.id, $7) r)
            ELSE '[]' END AS "rows!: Json<Vec<StoredRow>>",
        u.id IS NOT NULL AS "user_exists!"

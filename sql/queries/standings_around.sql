@@ -2,7 +2,7 @@
 -- them has to be started whether asked for or not, which takes nearly as long as a rank (docs/benchmarks.md).
 SELECT s.n AS "n!", s.external_id, s.name, s.avatar, s.score, s.reached_at, s.bucket, s.other_stripes, s.are_below, s.in_stripe,
        s.beside_equals, s.epoch, s.layout AS "layout!", s.batches, s.counts,
-       (SELECT jsonb_agg(to_jsonb(near) ORDER BY near.step)
+       (SELECT json_agg(row_to_json(near) ORDER BY near.step)
         FROM centile_store.neighbours($3, s.bucket, $9, s.score_order, s.rank_key, s.tie_key, s.user_key, $10) near
         WHERE near.step <> 0) AS "neighbours: Json<Vec<StoredNeighbour>>"
 FROM centile_store.bucket_standings($1, $2, $3, $4, $5, $6, $7, $8, $9) s

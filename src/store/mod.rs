@@ -20,15 +20,17 @@ pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod upkeep;
 pub(crate) mod user;
+mod warm;
 
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, Executor as _, PgPool,
+    ConnectOptions as _, Executor as _, PgConnection, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 use crate::{Error, Result};
+use warm::WarmPool;
 
 /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -44,6 +46,10 @@ const STATEMENT_TIMEOUT: &str = "30s";
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     readers: PgPool,
+    /// For ranks and pages: half of the readers' connections.
+    lookups: WarmPool,
+    /// For scores: half of the writers' connections.
+    recorders: WarmPool,
     writers: PgPool,
     /// For the steps that change a layout: what a connection does for the first time is planned while the structure lock is held, 31 ms
     /// in place of 8 for a stripe of 400 rows. Here the plans are there.
@@ -85,26 +91,18 @@ impl Store {
                 .acquire_timeout(PATIENCE)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
                 .test_before_acquire(false)
-                .after_connect(|connection, _| {
-                    Box::pin(async move {
-                        // Missing before the first migration, and then asked for by nobody.
-                        let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL")
-                            .fetch_one(&mut *connection)
-                            .await?;
-                        if known {
-                            connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
-                        }
-                        Ok(())
-                    })
-                })
+                .after_connect(|connection, _| Box::pin(greet(connection)))
                 .connect_lazy_with(options)
         };
         // Long work is not slow work: it tells by itself how far it is.
         let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
+        let half = |connections: u32| (connections / 2).max(1);
         Ok(Self {
             keepers: pool(KEEPER_CONNECTIONS, reading.clone()),
-            readers: pool(read_connections, reading),
-            writers: pool(write_connections, quick),
+            lookups: WarmPool::new(half(read_connections), reading.clone())?,
+            readers: pool(half(read_connections), reading),
+            recorders: WarmPool::new(half(write_connections), quick.clone())?,
+            writers: pool(half(write_connections), quick),
             patient,
         })
     }
@@ -140,8 +138,21 @@ impl Store {
 
     /// Waits until the connections in use are given back, and closes all.
     pub(crate) async fn close(&self) {
+        self.recorders.close().await;
         self.writers.close().await;
         self.keepers.close().await;
+        self.lookups.close().await;
         self.readers.close().await;
     }
+}
+
+/// Tells a new connection the epoch, so that statements need not work it out.
+async fn greet(connection: &mut PgConnection) -> sqlx::Result<()> {
+    // Missing before the first migration, and then asked for by nobody.
+    let known: bool =
+        sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL").fetch_one(&mut *connection).await?;
+    if known {
+        connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
+    }
+    Ok(())
 }

@@ -214,7 +214,7 @@ impl Store {
         from: i64,
         limit: i32,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        let row = sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/page.sql",
             ranking.board,
             ranking.period_id,
@@ -223,9 +223,8 @@ impl Store {
             meant.meant_until,
             from,
             limit,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        );
+        let row = self.lookups.fetch_all(query).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
@@ -237,7 +236,7 @@ impl Store {
         key: StoredKey,
         limit: i32,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
-        let row = sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/page_after.sql",
             ranking.board,
             ranking.period_id,
@@ -248,9 +247,8 @@ impl Store {
             key.tie_key,
             -key.internal_id,
             limit,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        );
+        let row = self.lookups.fetch_all(query).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
@@ -264,7 +262,7 @@ impl Store {
         let Question { ranking, meant_from, meant_until, is_shared, around } = *question;
         let (layout, batches) = (known.map(|version| version.layout), known.map(|version| version.batches.as_slice()));
         let mut rows = if around == 0 {
-            sqlx::query_file_as!(
+            let query = sqlx::query_file_as!(
                 StandingRow,
                 "sql/queries/standings.sql",
                 ranking.board,
@@ -276,11 +274,10 @@ impl Store {
                 layout,
                 batches,
                 is_shared,
-            )
-            .fetch_all(&self.readers)
-            .await?
+            );
+            self.lookups.fetch_all(query).await?
         } else {
-            sqlx::query_file_as!(
+            let query = sqlx::query_file_as!(
                 StandingRow,
                 "sql/queries/standings_around.sql",
                 ranking.board,
@@ -293,9 +290,8 @@ impl Store {
                 batches,
                 is_shared,
                 around,
-            )
-            .fetch_all(&self.readers)
-            .await?
+            );
+            self.lookups.fetch_all(query).await?
         };
         rows.sort_unstable_by_key(|row| row.n);
         let Some(first) = rows.first_mut() else { return Ok(None) };

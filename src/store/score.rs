@@ -102,9 +102,11 @@ impl Store {
     pub(crate) async fn record_scores(&self, board_id: i32, lane: i16, batch: &Batch) -> Result<Vec<Recorded>> {
         let keep_ids = batch.times.is_none().then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let mut tries = 0;
+        // A look at whether a period has to be opened costs a live batch as much as a rank, and finds one once a day.
+        let mut opens = batch.times.is_some();
         let rows = loop {
             tries += 1;
-            let written = sqlx::query_file!(
+            let query = sqlx::query_file!(
                 "sql/queries/record_scores.sql",
                 board_id,
                 lane,
@@ -115,13 +117,13 @@ impl Store {
                 &batch.tiebreaks as &[Option<i16>],
                 batch.times.as_deref() as Option<&[Option<DateTime<Utc>>]>,
                 keep_ids,
-            )
-            .fetch_all(&self.writers)
-            .await;
-            match written {
+                opens,
+            );
+            match self.recorders.fetch_all(query).await {
                 Err(sqlx::Error::Database(error)) if tries < MOST_TRIES => match error.code().as_deref() {
                     // A boundary passed on the way in, or two writers met: nothing was written.
-                    Some("CB001" | "40001" | "40P01") => {}
+                    Some("CB001") => opens = true,
+                    Some("40001" | "40P01") => {}
                     // No partition holds the time: the month is new.
                     Some("23514") if error.constraint().is_none() => self.ensure_ledger_months().await?,
                     _ => return Err(sqlx::Error::Database(error).into()),

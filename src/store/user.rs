@@ -9,9 +9,8 @@ use crate::{
 impl Store {
     /// Makes the users that do not exist yet.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
-        sqlx::query!("SELECT centile.ensure_users($1, $2)", user_ids, names as &[Option<String>])
-            .fetch_one(&self.writers)
-            .await?;
+        let query = sqlx::query!("SELECT centile.ensure_users($1, $2)", user_ids, names as &[Option<String>]);
+        self.recorders.fetch_all(query).await?;
         Ok(())
     }
 

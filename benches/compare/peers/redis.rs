@@ -1,6 +1,5 @@
 //! The way to Redis: one connection that all callers share, or a pool.
 
-use clap::ValueEnum;
 use deadpool_redis::{
     Pool, Runtime,
     redis::{AsyncConnectionConfig, Client, FromRedisValue, Pipeline, aio::MultiplexedConnection},
@@ -9,7 +8,7 @@ use deadpool_redis::{
 use super::Answer;
 
 /// How callers reach Redis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedisClient {
     /// One connection: what several callers send goes together
     Multiplexed,
