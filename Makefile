@@ -34,9 +34,9 @@ check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets
 
-bench: setup ## Compares Centile with plain SQL, bucket tables and Redis: 1 M players, some 25 minutes
+bench: setup ## Compares Centile with plain SQL, bucket tables and Redis: 1 M players, half an hour
 	@scripts/setup.sh bench
-	cargo bench --bench compare -- --players 1000000 --seconds 4 --mix-seconds 60 --out $(TARGET)/compare
+	cargo bench --bench compare -- --players 1000000 --seconds 3 --mix-seconds 60 --out $(TARGET)/compare
 
 bench-full: setup ## The same comparison with 10 M players and the mix held for 5 minutes; takes hours
 	@scripts/setup.sh bench

@@ -13,8 +13,8 @@ use crate::{Error, Result, board::BoardSlug, http, service};
 /// Under which heading `--help` shows the settings that every command has.
 const EVERYWHERE: &str = "Settings of every command";
 
-/// Connections for reading, and for writing, of a command that does one thing and ends.
-const COMMAND_CONNECTIONS: u32 = 4;
+/// Connections of a command that does one thing and ends.
+const COMMAND_CONNECTIONS: u32 = 2;
 
 /// The settings of every command.
 #[derive(Debug, Clone, Args)]
@@ -122,12 +122,12 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_BODY_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODY_LIMIT_BYTES)]
     body_limit: usize,
 
-    /// Most connections to PostgreSQL that reading takes; half of them are for ranks and pages
+    /// Most connections to PostgreSQL that reading takes
     #[arg(long, env = "CENTILE_READ_CONNECTIONS", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     read_connections: u32,
 
-    /// Most connections to PostgreSQL that writing takes; half of them are for scores, one batch at a time each
+    /// Most connections to PostgreSQL that writing takes; each writes one batch at a time
     #[arg(long, env = "CENTILE_WRITE_CONNECTIONS", value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,

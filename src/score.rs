@@ -88,7 +88,7 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
         match answer {
             Ok(recorded) => {
                 for (place, one) in places.into_iter().zip(recorded) {
-                    outcomes[place] = Some(Ok(one));
+                    outcomes[place] = Some(one);
                 }
             }
             Err(error) => {
@@ -176,7 +176,7 @@ pub(crate) fn refusal(board: &Board, outcome: &str, detail: Option<&str>) -> Err
         "time_in_future" => Error::invalid("occurred_at", "lies in the future"),
         "time_out_of_range" => Error::invalid("occurred_at", "must be from 2000 to 2070"),
         "overflow" => Error::invalid("points", "the player's score would leave the range of 64 bits"),
-        "unknown_user" => Error::unavailable("the player could not be made; send the event again"),
+        "unknown_user" => Error::unavailable("the player was lost in a failover; send the event again"),
         "id_conflict" => Error::Conflict("this id belongs to an event with other content".to_owned()),
         "period_closed" => Error::Conflict("a period that holds this time is closed".to_owned()),
         other => Error::Internal(format!("an event was refused as {other:?}")),

@@ -22,9 +22,9 @@ pub struct Settings {
     pub redis_url: Option<String>,
     /// What every key in Redis begins with.
     pub redis_prefix: String,
-    /// Connections for reading, half of them for ranks and pages.
+    /// Connections for reading.
     pub read_connections: u32,
-    /// Connections for writing, half of them for scores: one per lane that is busy at the same time is best.
+    /// Connections for writing: at least one per lane that is busy at the same time.
     pub write_connections: u32,
     /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
     pub maintenance_every: Option<Duration>,

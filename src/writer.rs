@@ -19,16 +19,16 @@ use crate::{
     board::Board,
     layout::Keeper,
     score::Event,
-    store::{
-        Store,
-        score::{Batch, Recorded},
-    },
+    store::{Store, score::Recorded},
 };
 
 /// A batch takes no more jobs once it has this many events.
 const BATCH_EVENTS: usize = 500;
 /// Events that may wait for one lane; beyond it callers are told to come back.
 const QUEUE_EVENTS: usize = 10_000;
+
+/// What became of events, each by itself.
+type Answers = Vec<Result<Recorded>>;
 
 /// The writers of this instance.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ struct Lane {
 #[derive(Debug)]
 struct Job {
     events: Vec<Event>,
-    reply: oneshot::Sender<Result<Vec<Recorded>>>,
+    reply: oneshot::Sender<Result<Answers>>,
     _room: OwnedSemaphorePermit,
 }
 
@@ -79,7 +79,7 @@ impl Writers {
         board: &Board,
         lane: i16,
         events: Vec<Event>,
-    ) -> Result<impl Future<Output = Result<Vec<Recorded>>> + use<>> {
+    ) -> Result<impl Future<Output = Result<Answers>> + use<>> {
         let (reply, answer) = oneshot::channel();
         let full = || Error::unavailable("too many scores are waiting already");
         {
@@ -129,19 +129,20 @@ async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::U
 /// Writes jobs as one batch. Should the database refuse the whole of it, each job is tried by itself, so that whatever is
 /// wrong with one harms nobody else.
 async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
-    let together = write_batch(shared, board_id, lane, jobs.iter().flat_map(|job| &job.events)).await;
-    match together {
-        Ok(recorded) => {
-            let mut recorded = recorded.into_iter();
+    let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
+    match write_batch(shared, board_id, lane, &events).await {
+        Ok(answers) => {
+            let mut answers = answers.into_iter();
             for job in jobs {
                 // A caller who went away does not want the answer.
-                let _ = job.reply.send(Ok(recorded.by_ref().take(job.events.len()).collect()));
+                let _ = job.reply.send(Ok(answers.by_ref().take(job.events.len()).collect()));
             }
         }
         Err(Error::Internal(error)) if jobs.len() > 1 => {
             tracing::error!(board_id, lane, error, "a batch was refused; its jobs are written one by one");
             for job in jobs {
-                let alone = write_batch(shared, board_id, lane, job.events.iter()).await;
+                let events: Vec<&Event> = job.events.iter().collect();
+                let alone = write_batch(shared, board_id, lane, &events).await;
                 let _ = job.reply.send(alone);
             }
         }
@@ -153,42 +154,51 @@ async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
     }
 }
 
-/// Writes events as one transaction; those of players whom nobody knows yet in a second one, when the players are made.
-async fn write_batch<'a>(
-    shared: &Shared,
-    board_id: i32,
-    lane: i16,
-    events: impl Iterator<Item = &'a Event> + Clone,
-) -> Result<Vec<Recorded>> {
-    let mut recorded = record(shared, board_id, lane, &events.clone().collect()).await?;
+/// Writes events as one transaction, and those of players whom nobody knows yet as a second one: should two of them share an id, a known
+/// player's has it.
+async fn write_batch(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Answers> {
+    let recorded = record(shared, board_id, lane, events).await?;
     let is_of_newcomer = |one: &Recorded| one.outcome == "unknown_user";
-    let newcomers = events.zip(&recorded).filter(|(_, one)| is_of_newcomer(one)).map(|(event, _)| event);
-    let newcomers: Batch = newcomers.collect();
-    let count = newcomers.user_ids.len();
-    if count > 0 {
-        match record_newcomers(shared, board_id, lane, &newcomers).await {
-            Ok(theirs) => {
-                for (one, written) in recorded.iter_mut().filter(|one| is_of_newcomer(one)).zip(theirs) {
-                    *one = written;
-                }
-            }
-            Err(error) if count == recorded.len() => return Err(error),
-            // The others' are committed. These are told to send them again.
-            Err(error) => tracing::error!(board_id, lane, ?error, "events of new players cannot be written"),
-        }
-    }
-    Ok(recorded)
+    let newcomers = events.iter().zip(&recorded).filter(|(_, one)| is_of_newcomer(one)).map(|(event, _)| *event);
+    let mut theirs = write_newcomers(shared, board_id, lane, &newcomers.collect::<Vec<_>>()).await.into_iter();
+    let answers = recorded.into_iter().map(|one| {
+        let theirs = if is_of_newcomer(&one) { theirs.next() } else { None };
+        theirs.unwrap_or(Ok(one))
+    });
+    Ok(answers.collect())
 }
 
-/// Makes players and writes their events.
-async fn record_newcomers(shared: &Shared, board_id: i32, lane: i16, batch: &Batch) -> Result<Vec<Recorded>> {
-    shared.store.ensure_users(&batch.user_ids, &vec![None; batch.user_ids.len()]).await?;
-    record(shared, board_id, lane, batch).await
+/// Makes players and writes their events; one by one, should the database refuse the whole.
+async fn write_newcomers(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Answers {
+    if events.is_empty() {
+        return Answers::new();
+    }
+    match record_newcomers(shared, board_id, lane, events).await {
+        Ok(recorded) => recorded.into_iter().map(Ok).collect(),
+        Err(Error::Internal(error)) if events.len() > 1 => {
+            tracing::error!(board_id, lane, error, "events of new players were refused; they are written one by one");
+            let mut answers = Answers::new();
+            for event in events {
+                let alone = record_newcomers(shared, board_id, lane, &[*event]).await;
+                answers.push(alone.and_then(|mut recorded| {
+                    recorded.pop().ok_or_else(|| Error::Internal("an event without an answer".to_owned()))
+                }));
+            }
+            answers
+        }
+        Err(error) => events.iter().map(|_| Err(error.clone())).collect(),
+    }
+}
+
+async fn record_newcomers(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Vec<Recorded>> {
+    let user_ids: Vec<String> = events.iter().map(|event| event.user_id.to_string()).collect();
+    shared.store.ensure_users(&user_ids, &vec![None; user_ids.len()]).await?;
+    record(shared, board_id, lane, events).await
 }
 
 /// Writes a batch, and tells whom it concerns.
-async fn record(shared: &Shared, board_id: i32, lane: i16, batch: &Batch) -> Result<Vec<Recorded>> {
-    let recorded = shared.store.record_scores(board_id, lane, batch).await?;
+async fn record(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Vec<Recorded>> {
+    let recorded = shared.store.record_scores(board_id, lane, &events.iter().copied().collect()).await?;
     if let Some(last) = recorded.last() {
         let accepted = recorded.iter().filter(|one| one.result.is_some()).count();
         shared.keeper.note_accepted(board_id, accepted as u64);

@@ -1,4 +1,4 @@
--- Makes a function that runs one statement on the bucket table that its first argument, p_bucket, names. It has a branch per
+-- Makes a function that runs statements on the bucket table that its first argument, p_bucket, names; v_count is theirs to use. It has a branch per
 -- table, found by halving, so that each has a plan of its own, made once per connection: a name put into a statement at run
 -- time would be planned at every call, and the parent table would lock all hundred.
 CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE')

@@ -2,11 +2,11 @@
 -- arrived at the same moment; centile.submit_score calls it with one event.
 --
 -- Every event is answered by itself: outcome 'accepted', or a refusal whose reason is in detail. p_times brings times of
--- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. The
--- users exist already.
+-- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. An event of
+-- somebody who is no user yet is refused as 'unknown_user': make the user, and send it again.
 --
 -- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here. crowded names
--- the rankings in which a stripe has grown out of its size.
+-- the rankings in which a stripe was seen to have grown out of its size.
 --
 -- CB001 is raised before anything is written when a period that holds the time is not open: call again. p_open opens it, for live
 -- events; whoever writes often spares the look at it, and asks for it in that other call.
@@ -53,7 +53,7 @@ BEGIN
         -- The time that the next event of the lane would get now.
         SELECT greatest(clock_timestamp(), last_at) INTO v_at
         FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1;
-        IF (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
+        IF v_at IS NOT NULL AND (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
             PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
         END IF;
     END IF;
@@ -168,8 +168,8 @@ BEGIN
             RETURNING id)
         SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
 
-        -- Few events fill no stripe: small batches look every eighth time.
-        v_crowded := centile_store.place_entries(p_lane, v_changes, cardinality(p_user_ids) >= 64 OR v_lane.batch % 8 = 0);
+        -- Few events fill no stripe: small batches look now and then, by an odd number, since newcomers' may be every second one.
+        v_crowded := centile_store.place_entries(p_lane, v_changes, cardinality(p_user_ids) >= 64 OR v_lane.batch % 7 = 0);
         IF p_times IS NOT NULL THEN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
         END IF;
@@ -222,6 +222,9 @@ BEGIN
               FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
         LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
                            WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
+        IF 'repeated' = ANY (v_outcomes) THEN
+            RAISE EXCEPTION 'an id was forgotten while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
+        END IF;
     END IF;
 
     RETURN QUERY

@@ -28,8 +28,8 @@ use event::Event;
 use lane::Lanes;
 use prepare::Preparation;
 
-/// Connections for writing that an import asks for: half of them are for scores, one for each batch under way.
-pub const WRITE_CONNECTIONS: u32 = 2 * lane::BATCHES_AT_ONCE;
+/// Connections for writing that an import makes use of: one for each batch under way, one for what batches need first.
+pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 1;
 
 /// How to import.
 #[derive(Debug, Clone, Copy)]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::warm::RESULT_TYPE_CHANGED;
 use crate::Error;
 
 /// When a new try is worth it on a board that is being loaded, which takes minutes.
@@ -92,6 +93,7 @@ impl From<sqlx::Error> for Error {
             {
                 unavailable(&error)
             }
+            RESULT_TYPE_CHANGED => Self::unavailable("the schema has just been replaced; try again"),
             "3F000" | "42P01" | "42883" => {
                 tracing::error!(error = message, "the schema is missing or old: run `centile migrate`");
                 Self::unavailable("the database has not been migrated yet")

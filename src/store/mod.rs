@@ -25,7 +25,7 @@ mod warm;
 use std::{str::FromStr, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, Executor as _, PgConnection, PgPool,
+    ConnectOptions as _, Executor as _, PgPool,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
@@ -39,6 +39,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) const SILENCE: Duration = Duration::from_secs(35);
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
 const KEEPER_CONNECTIONS: u32 = 2;
+/// Connections that ranks and pages use before all others, and as many that scores do: look-ups run two statements at a time, and a board has
+/// hardly more lanes.
+const WARM_CONNECTIONS: u32 = 2;
 /// No statement of the service runs longer; set on every connection.
 const STATEMENT_TIMEOUT: &str = "30s";
 
@@ -46,11 +49,11 @@ const STATEMENT_TIMEOUT: &str = "30s";
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     readers: PgPool,
-    /// For ranks and pages: half of the readers' connections.
+    /// For what touches bucket tables: ranks and pages.
     lookups: WarmPool,
-    /// For scores: half of the writers' connections.
-    recorders: WarmPool,
     writers: PgPool,
+    /// For scores.
+    recorders: WarmPool,
     /// For the steps that change a layout: what a connection does for the first time is planned while the structure lock is held, 31 ms
     /// in place of 8 for a stripe of 400 rows. Here the plans are there.
     keepers: PgPool,
@@ -91,18 +94,35 @@ impl Store {
                 .acquire_timeout(PATIENCE)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
                 .test_before_acquire(false)
-                .after_connect(|connection, _| Box::pin(greet(connection)))
+                .after_connect(|connection, _| {
+                    Box::pin(async move {
+                        // Missing before the first migration, and then asked for by nobody.
+                        let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL")
+                            .fetch_one(&mut *connection)
+                            .await?;
+                        if known {
+                            connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
+                        }
+                        Ok(())
+                    })
+                })
                 .connect_lazy_with(options)
         };
         // Long work is not slow work: it tells by itself how far it is.
         let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
-        let half = |connections: u32| (connections / 2).max(1);
+        let warm = |connections, options: PgConnectOptions| {
+            let few = WARM_CONNECTIONS.min(connections / 2);
+            let others = pool(connections - few, options.clone());
+            WarmPool { few: if few > 0 { pool(few, options) } else { others.clone() }, others }
+        };
+        let keepers = pool(KEEPER_CONNECTIONS, reading.clone());
+        let (lookups, recorders) = (warm(read_connections, reading), warm(write_connections, quick));
         Ok(Self {
-            keepers: pool(KEEPER_CONNECTIONS, reading.clone()),
-            lookups: WarmPool::new(half(read_connections), reading.clone())?,
-            readers: pool(half(read_connections), reading),
-            recorders: WarmPool::new(half(write_connections), quick.clone())?,
-            writers: pool(half(write_connections), quick),
+            keepers,
+            readers: lookups.others.clone(),
+            writers: recorders.others.clone(),
+            lookups,
+            recorders,
             patient,
         })
     }
@@ -138,21 +158,8 @@ impl Store {
 
     /// Waits until the connections in use are given back, and closes all.
     pub(crate) async fn close(&self) {
-        self.recorders.close().await;
-        self.writers.close().await;
-        self.keepers.close().await;
-        self.lookups.close().await;
-        self.readers.close().await;
+        for pool in [&self.recorders.few, &self.writers, &self.keepers, &self.lookups.few, &self.readers] {
+            pool.close().await;
+        }
     }
-}
-
-/// Tells a new connection the epoch, so that statements need not work it out.
-async fn greet(connection: &mut PgConnection) -> sqlx::Result<()> {
-    // Missing before the first migration, and then asked for by nobody.
-    let known: bool =
-        sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL").fetch_one(&mut *connection).await?;
-    if known {
-        connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
-    }
-    Ok(())
 }

@@ -338,7 +338,7 @@ impl Store {
         ranking: RankingRef,
         user_ids: &[String],
     ) -> Result<Option<(RankingState, Vec<Row>)>> {
-        let row = sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/chosen.sql",
             ranking.board,
             ranking.period_id,
@@ -346,9 +346,8 @@ impl Store {
             meant.meant_from,
             meant.meant_until,
             user_ids,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        );
+        let row = self.lookups.fetch_all(query).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
 
@@ -359,7 +358,7 @@ impl Store {
         ranking: RankingRef,
         score: i64,
     ) -> Result<Option<(RankingState, u64)>> {
-        let row = sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/newcomer.sql",
             ranking.board,
             ranking.period_id,
@@ -367,9 +366,8 @@ impl Store {
             meant.meant_from,
             meant.meant_until,
             score,
-        )
-        .fetch_optional(&self.readers)
-        .await?;
+        );
+        let row = self.lookups.fetch_all(query).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
     }
 

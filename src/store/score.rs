@@ -162,16 +162,15 @@ impl Store {
         let was = || standings.iter().map(|(_, standing)| standing.was);
         let rank_keys: Vec<Option<i64>> = was().map(|was| was.map(|(key, _)| key)).collect();
         let tie_keys: Vec<Option<i64>> = was().map(|was| was.map(|(_, key)| key)).collect();
-        let rows = sqlx::query_file!(
+        let query = sqlx::query_file!(
             "sql/queries/rank_changes.sql",
             board_id,
             &periods,
             &users,
             &rank_keys as &[Option<i64>],
             &tie_keys as &[Option<i64>],
-        )
-        .fetch_all(&self.readers)
-        .await?;
+        );
+        let rows = self.lookups.fetch_all(query).await?;
         Ok(rows
             .into_iter()
             .map(|row| (row.rank.map(i64::unsigned_abs), row.previous_rank.map(i64::unsigned_abs)))

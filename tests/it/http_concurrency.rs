@@ -212,3 +212,44 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     examine(&db, &load, &record, "layouts kept, rankings rebuilt").await;
     run_at(db.url(), &["verify"]).well();
 }
+
+/// A board's writers use the warm connections first: they must not keep them from others while they wait for a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
+    const LANES: i64 = 4;
+    const WAITING: &str =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('held', p_lanes => 4::smallint);
+         SELECT centile.create_board('free', p_lanes => 1::smallint)",
+    )
+    .await;
+    let serve = Arc::new(spawn_serve(&db, None, &[]).await);
+    let key = Arc::new(key(db.url(), "admin"));
+    let post = |board: &'static str, player: usize| {
+        let (serve, key) = (Arc::clone(&serve), Arc::clone(&key));
+        async move {
+            let event = serde_json::json!({ "user_id": format!("player-{player}"), "points": 1 });
+            let request = serve.client.post(serve.at(&format!("/v1/boards/{board}/scores"))).bearer_auth(key.as_str());
+            request.json(&event).send().await.expect("an answer").status()
+        }
+    };
+    // Periods are open and players known.
+    for board in ["held", "free"] {
+        assert_eq!(post(board, 0).await, 200);
+    }
+    let pool = db.pool().await;
+    let mut holder = pool.begin().await.expect("a transaction");
+    sqlx::query("SELECT pg_advisory_xact_lock(1128615508, id) FROM centile_store.boards WHERE slug = 'held'")
+        .execute(&mut *holder)
+        .await
+        .expect("the structure lock");
+    let held: Vec<_> = (0..50).map(|player| tokio::spawn(post("held", player))).collect();
+    while sqlx::query_scalar::<_, i64>(WAITING).fetch_one(&pool).await.expect("a count") < LANES {}
+    assert_eq!(post("free", 0).await, 200);
+    holder.rollback().await.expect("the end of the transaction");
+    for answer in held {
+        assert_eq!(answer.await.expect("an answer"), 200);
+    }
+}

@@ -217,7 +217,7 @@ impl Board {
             }
             let answers = sqlx::query_as(
                 "SELECT event, outcome, repeated, result, batch
-                 FROM centile_store.record_scores($1, $2, $3, $4, $5, $6, $7, $8)",
+                 FROM centile_store.record_scores($1, $2, $3, $4, $5, $6, $7, $8, p_open => $9)",
             )
             .bind(self.id)
             .bind(lane)
@@ -227,6 +227,7 @@ impl Board {
             .bind(events.iter().map(|event| event.id.clone()).collect::<Vec<_>>())
             .bind(events.iter().map(|event| event.tiebreak).collect::<Vec<_>>())
             .bind(&times)
+            .bind(attempt > 0)
             .fetch_all(&mut *connection)
             .await;
             match answers {
