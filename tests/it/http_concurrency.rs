@@ -246,7 +246,9 @@ async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
         .await
         .expect("the structure lock");
     let held: Vec<_> = (0..50).map(|player| tokio::spawn(post("held", player))).collect();
-    while sqlx::query_scalar::<_, i64>(WAITING).fetch_one(&pool).await.expect("a count") < LANES {}
+    let all_wait =
+        async { while sqlx::query_scalar::<_, i64>(WAITING).fetch_one(&pool).await.expect("a count") < LANES {} };
+    tokio::time::timeout(Duration::from_secs(20), all_wait).await.expect("a writer of each lane that waits");
     assert_eq!(post("free", 0).await, 200);
     holder.rollback().await.expect("the end of the transaction");
     for answer in held {
