@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::warm::RESULT_TYPE_CHANGED;
+use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
+
 use crate::Error;
 
 /// When a new try is worth it on a board that is being loaded, which takes minutes.
@@ -60,7 +61,7 @@ impl From<sqlx::Error> for Error {
                 return Self::invalid(*field, *message);
             }
         }
-        let postgres = database.try_downcast_ref::<sqlx::postgres::PgDatabaseError>();
+        let postgres = database.try_downcast_ref::<PgDatabaseError>();
         let detail = postgres.and_then(|postgres| postgres.detail()).unwrap_or_default();
         let hint = postgres.and_then(|postgres| postgres.hint());
         let message = database.message();
@@ -93,7 +94,9 @@ impl From<sqlx::Error> for Error {
             {
                 unavailable(&error)
             }
-            RESULT_TYPE_CHANGED => Self::unavailable("the schema has just been replaced; try again"),
+            _ if has_other_columns(database.as_ref()) => {
+                Self::unavailable("the schema has just been replaced; try again")
+            }
             "3F000" | "42P01" | "42883" => {
                 tracing::error!(error = message, "the schema is missing or old: run `centile migrate`");
                 Self::unavailable("the database has not been migrated yet")
@@ -101,6 +104,14 @@ impl From<sqlx::Error> for Error {
             code => Self::Internal(format!("{message} ({code})")),
         }
     }
+}
+
+/// Whether a prepared statement would give other columns now than when it was prepared: a migration has replaced what it calls. Its
+/// SQLSTATE (0A000) says no more than that something is not supported, so it is told by the place in PostgreSQL's source that raises it.
+pub(super) fn has_other_columns(error: &dyn DatabaseError) -> bool {
+    let postgres = error.try_downcast_ref::<PgDatabaseError>();
+    error.code().as_deref() == Some("0A000")
+        && postgres.and_then(PgDatabaseError::routine) == Some("RevalidateCachedQuery")
 }
 
 /// The cause goes into the log; callers need not know how the database is reached.

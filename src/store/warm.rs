@@ -8,11 +8,10 @@ use std::time::Duration;
 use sqlx::{IntoArguments, PgPool, Postgres, pool::PoolConnection, postgres::PgRow, query::Map};
 use tokio::time::timeout;
 
+use super::error::has_other_columns;
+
 /// How long to wait for one of the few: it comes back a moment after its statement, when it has answered a ping.
 const SOON: Duration = Duration::from_millis(2);
-
-/// SQLSTATE of a prepared statement that would give other columns than when it was prepared.
-pub(super) const RESULT_TYPE_CHANGED: &str = "0A000";
 
 /// The few, and the pool that stands in for them.
 #[derive(Debug, Clone)]
@@ -32,7 +31,7 @@ impl WarmPool {
         let mut connection = self.acquire().await?;
         let rows = query.fetch_all(&mut *connection).await;
         if let Err(sqlx::Error::Database(error)) = &rows
-            && error.code().as_deref() == Some(RESULT_TYPE_CHANGED)
+            && has_other_columns(error.as_ref())
         {
             // A migration has changed what the statement gives. It is prepared anew on a connection that does not know it.
             connection.close_on_drop();

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::{SCORES, refused};
 use crate::{
     http_api::site::{Answer, Site},
-    support::{Serve, TestDb, own_postgres},
+    support::{Serve, TestDb, load::key, own_postgres, spawn_serve},
 };
 
 /// Fails unless it is said that nothing can be said now.
@@ -211,4 +211,40 @@ async fn look_ups_that_cannot_begin_are_503() {
             None => assert_eq!(answer.status, 404, "{answer:?}"),
         }
     }
+}
+
+/// As an upgrade does it beside an instance of the release before: statements that it has prepared would give other columns.
+#[tokio::test]
+async fn an_instance_outlives_columns_that_a_migration_changed() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
+    let serve = spawn_serve(&db, None, &[]).await;
+    let key = key(db.url(), "admin");
+    let post = async || {
+        let request =
+            serve.client.post(serve.at(SCORES)).bearer_auth(&key).json(&json!({ "user_id": "ada", "points": 1 }));
+        request.send().await.unwrap().status().as_u16()
+    };
+    // The connections that scores use before all others, one or both, have the statement.
+    for _ in 0..20 {
+        assert_eq!(post().await, 200);
+    }
+    db.execute(
+        "DO $$
+         DECLARE
+             v_old text := pg_get_functiondef('centile_store.record_scores'::regproc);
+         BEGIN
+             DROP FUNCTION centile_store.record_scores;
+             EXECUTE replace(replace(v_old, 'result json,', 'result jsonb,'), E'           e.result,\\n', E'           e.result::jsonb,\\n');
+         END
+         $$",
+    )
+    .await;
+    let mut answers = Vec::new();
+    for _ in 0..20 {
+        answers.push(post().await);
+    }
+    // Once for each connection, and never after.
+    assert!((1..=2).contains(&answers.iter().filter(|status| **status == 503).count()), "{answers:?}");
+    assert!(answers.iter().all(|status| [200, 503].contains(status)) && answers[10..] == [200; 10], "{answers:?}");
 }
