@@ -17,13 +17,15 @@ BEGIN
         FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_limit)
             WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
     ), first AS MATERIALIZED (
-        -- Counting is spared where the next one above has another score.
+        -- Those with the same score who stand above are counted one by one; only where they are many all who are better are.
         SELECT k.rank_key,
-               CASE WHEN EXISTS (
-                   SELECT FROM centile_store.keys_up(p_ranking_id, p_bucket, k.rank_key, k.tie_key, k.user_key, 1) a
-                   WHERE a.rank_key = k.rank_key)
-               THEN centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) ELSE k.position END AS rank
-        FROM key k WHERE p_shared AND k.position = p_position
+               CASE WHEN a.equals < 20 THEN k.position - a.equals
+                    ELSE centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) END AS rank
+        FROM key k
+        CROSS JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE u.rank_key = k.rank_key) AS equals
+            FROM centile_store.keys_up(p_ranking_id, p_bucket, k.rank_key, k.tie_key, k.user_key, 20) u) a
+        WHERE p_shared AND k.position = p_position
     )
     SELECT k.position,
            CASE WHEN NOT p_shared THEN k.position

@@ -42,6 +42,11 @@ const KEEPER_CONNECTIONS: u32 = 2;
 /// Connections that ranks and pages use before all others, and as many that scores do: look-ups run two statements at a time, and a board has
 /// hardly more lanes.
 const WARM_CONNECTIONS: u32 = 2;
+/// How long a rank or a page waits for one of these before it takes another: some thirty pages. A page of a random place took four times as
+/// long where it was read on any of sixteen.
+const READ_SOON: Duration = Duration::from_millis(50);
+/// How long a batch does: a board's batch may wait for a lock, and is to keep no other board's waiting.
+const WRITE_SOON: Duration = Duration::from_millis(2);
 /// No statement of the service runs longer; set on every connection.
 const STATEMENT_TIMEOUT: &str = "30s";
 
@@ -110,13 +115,14 @@ impl Store {
         };
         // Long work is not slow work: it tells by itself how far it is.
         let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
-        let warm = |connections, options: PgConnectOptions| {
+        let warm = |connections, options: PgConnectOptions, soon| {
             let few = WARM_CONNECTIONS.min(connections / 2);
             let others = pool(connections - few, options.clone());
-            WarmPool { few: if few > 0 { pool(few, options) } else { others.clone() }, others }
+            WarmPool { few: if few > 0 { pool(few, options) } else { others.clone() }, others, soon }
         };
         let keepers = pool(KEEPER_CONNECTIONS, reading.clone());
-        let (lookups, recorders) = (warm(read_connections, reading), warm(write_connections, quick));
+        let lookups = warm(read_connections, reading, READ_SOON);
+        let recorders = warm(write_connections, quick, WRITE_SOON);
         Ok(Self {
             keepers,
             readers: lookups.others.clone(),

@@ -10,14 +10,16 @@ use tokio::time::timeout;
 
 use super::error::has_other_columns;
 
-/// How long to wait for one of the few: it comes back a moment after its statement, when it has answered a ping.
-const SOON: Duration = Duration::from_millis(2);
+/// How long to wait for one of the few that has to be made.
+const CONNECTED: Duration = Duration::from_millis(250);
 
 /// The few, and the pool that stands in for them.
 #[derive(Debug, Clone)]
 pub(super) struct WarmPool {
     pub(super) few: PgPool,
     pub(super) others: PgPool,
+    /// How long to wait for one of the few: even one that is free comes back a moment after its statement, when it has answered a ping.
+    pub(super) soon: Duration,
 }
 
 impl WarmPool {
@@ -40,12 +42,12 @@ impl WarmPool {
     }
 
     async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
-        if self.few.size() < self.few.options().get_max_connections() {
-            return self.few.acquire().await;
-        }
-        match timeout(SOON, self.few.acquire()).await {
-            Ok(connection) => connection,
-            Err(_) => self.others.acquire().await,
+        // A connection that is to be made takes longer.
+        let is_whole = self.few.size() == self.few.options().get_max_connections();
+        match timeout(if is_whole { self.soon } else { CONNECTED }, self.few.acquire()).await {
+            Ok(Ok(connection)) => Ok(connection),
+            // Where PostgreSQL has no place for one more, the others may still have one that is idle.
+            _ => self.others.acquire().await,
         }
     }
 }

@@ -347,3 +347,34 @@ async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_find_t
         sqlx::raw_sql("DEALLOCATE look_up").execute(&mut connection).await.unwrap();
     }
 }
+
+/// Few equals above the first of a page are counted one by one, many are not.
+#[tokio::test]
+async fn a_page_may_begin_among_any_number_of_equals() {
+    const EQUALS: [i64; 6] = [1, 2, 19, 20, 21, 25];
+    let db = TestDb::new().await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
+    let mut ranks = Vec::new();
+    for (score, equals) in (0..1_000_i64).rev().zip(EQUALS) {
+        let rank = i64::try_from(ranks.len()).unwrap() + 1;
+        for n in 0..equals {
+            ranks.push(rank);
+            sqlx::query("SELECT centile.submit_score('main', $1, $2)")
+                .bind(format!("{score}-{n}"))
+                .bind(score)
+                .execute(&mut connection)
+                .await
+                .unwrap();
+        }
+    }
+    for from in 1..=ranks.len() {
+        let page: Vec<i64> =
+            sqlx::query_scalar("SELECT rank FROM centile.page('main', 'all_time', $1, 30) ORDER BY position")
+                .bind(i64::try_from(from).unwrap())
+                .fetch_all(&mut connection)
+                .await
+                .unwrap();
+        assert_eq!(page, ranks[from - 1..].iter().copied().take(30).collect::<Vec<_>>(), "the page from {from}");
+    }
+}

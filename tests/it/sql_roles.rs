@@ -10,21 +10,13 @@ use crate::{
         readme,
         session::{READER, Session, code_of},
     },
-    support::{Serve, TestDb, centile, next_number},
+    support::{Serve, TestDb, centile},
 };
 
 const SERVICE: &str = "centile_service";
 
 /// What PostgreSQL says to who may not.
 const REFUSED: &str = "42501";
-
-/// The address of a database for a new login with these attributes.
-async fn login(db: &TestDb, attributes: &str) -> String {
-    let name = format!("login_{}", next_number());
-    db.execute(&format!("CREATE ROLE {name} LOGIN PASSWORD 'secret' {attributes}")).await;
-    let (_, place) = db.url().split_once('@').unwrap();
-    format!("postgres://{name}:secret@{place}")
-}
 
 async fn connect(url: &str) -> PgConnection {
     let mut connection = PgConnection::connect(url).await.unwrap();
@@ -74,7 +66,7 @@ const TABLES: &str = "
 #[tokio::test]
 async fn a_reader_reads_the_contract_and_nothing_else() {
     let mut session = Session::new().await;
-    let url = login(session.db(), &format!("IN ROLE {READER}")).await;
+    let url = session.db().login(&format!("IN ROLE {READER}")).await.1;
     let mut reader = connect(&url).await;
     let owner = session.connection();
     let (calls, tables) = (strings(owner, OTHER_CALLS).await, strings(owner, TABLES).await);
@@ -173,14 +165,14 @@ async fn run(url: &str, arguments: &[&str]) -> String {
 async fn the_service_serves_and_closes_in_a_database_of_a_plain_owner() {
     let db = TestDb::empty().await;
     // CREATEROLE for the first migration, which does not look whether its role is there.
-    let owner_url = login(&db, "CREATEROLE").await;
+    let owner_url = db.login("CREATEROLE").await.1;
     let owner_name = owner_url.split(['/', ':']).nth(3).unwrap().to_owned();
     db.execute(&format!(
         "DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO {owner_name}', current_database()); END $$"
     ))
     .await;
     migrate_url(&owner_url).await.unwrap();
-    let url = login(&db, &format!("IN ROLE {SERVICE}")).await;
+    let url = db.login(&format!("IN ROLE {SERVICE}")).await.1;
 
     // By the functions: the sample has a week closed, into an archive of the owner's.
     let mut service = connect(&url).await;

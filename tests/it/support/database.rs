@@ -84,6 +84,15 @@ impl TestDb {
         &self.url
     }
 
+    /// The name of a new login with these attributes, and its address of the database.
+    pub async fn login(&self, attributes: &str) -> (String, String) {
+        let name = format!("login_{}", next_number());
+        self.execute(&format!("CREATE ROLE {name} LOGIN PASSWORD 'secret' {attributes}")).await;
+        let (_, place) = self.url.split_once('@').unwrap();
+        let url = format!("postgres://{name}:secret@{place}");
+        (name, url)
+    }
+
     /// What the keys of this test in the shared Redis begin with.
     pub fn redis_prefix(&self) -> String {
         format!("{}-{}:", self.name, std::process::id())
