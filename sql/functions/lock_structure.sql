@@ -11,6 +11,10 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'Centile writes under read committed only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
+    -- A score is acknowledged, and read by others, once it is committed: it must not be lost in a crash after that.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);

@@ -47,7 +47,7 @@ DECLARE
     v_fold     record;
     v_crowded  bigint[];
 BEGIN
-    -- 1. The structure lock; exclusive from the start when a period has to be opened.
+    -- 1. The structure lock; exclusive from the start when a period has to be opened and the caller lets it be looked for.
     IF p_open THEN
         SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
         -- The time that the next event of the lane would get now.

@@ -86,6 +86,28 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
 }
 
+/// What was answered and then lost in a crash would have been seen by others meanwhile, under a version that came again.
+#[tokio::test]
+async fn what_is_written_at_psql_is_committed_as_durably() {
+    let db = TestDb::new().await;
+    db.execute(BOARD).await;
+    db.execute(WATCH_COMMITS).await;
+    for setting in ["off", "local"] {
+        for act in [
+            "FROM centile.submit_score('arena', 'ann', 10)",
+            "centile.void_score('arena', max(id)) FROM centile_store.score_transactions",
+            "centile.reset_player('arena', 'ann')",
+            "centile.ban_user('arena', 'ann', true)",
+            "centile.ban_user('arena', 'ann', false)",
+        ] {
+            db.execute(&format!("SET synchronous_commit = {setting}; SELECT {act}")).await;
+        }
+    }
+    let pool = db.pool().await;
+    let seen: Vec<String> = sqlx::query_scalar("SELECT * FROM public.seen").fetch_all(&pool).await.expect("settings");
+    assert_eq!(seen, ["on"], "synchronous_commit of the transactions that write");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
     let mut postgres = own_postgres(PostgresOptions { fsync: true, ..PostgresOptions::ephemeral() }).await;
