@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Error, Result,
-    board::{Board, Ties},
+    board::Board,
     counts::KnownCounts,
     cursor::Cursor,
     period::{self, Meant, Period, PeriodSelector},
@@ -220,18 +220,17 @@ pub async fn standing(
     around: u32,
 ) -> Result<Standing> {
     let around = i32::try_from(around).unwrap_or(i32::MAX);
-    let is_shared = board.ties == Ties::Shared;
     let read = |meant: Arc<MeantPeriod>, source| async move {
         let user = user_id.as_str();
         match source {
             Source::Live(ranking) => {
                 let (meant_from, meant_until) = (meant.meant_from, meant.meant_until);
-                let question = Question { ranking, meant_from, meant_until, is_shared, around };
+                let question = Question { ranking, meant_from, meant_until, around };
                 let Some((found, counts)) = service.lookups.find(service, question, user).await? else {
                     return Ok(None);
                 };
                 let user_exists = found.external_id.is_some();
-                let standing = standing_of(&meant.period, found, &counts, is_shared)?;
+                let standing = standing_of(&meant.period, found, &counts)?;
                 standing.ok_or_else(|| no_entry(user_id, selector, user_exists)).map(Some)
             }
             Source::Archive(archive) => {
@@ -251,12 +250,7 @@ pub async fn standing(
 }
 
 /// A player as looked up, with the bucket counts of the same state; `None` without an entry.
-fn standing_of(
-    period: &Period,
-    found: BucketStanding,
-    counts: &KnownCounts,
-    is_shared: bool,
-) -> Result<Option<Standing>> {
+fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<Option<Standing>> {
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else { return Ok(None) };
     let misfit = || {
         Error::Internal(format!(
@@ -264,7 +258,7 @@ fn standing_of(
             period.name()
         ))
     };
-    let above = Above::of(&found, &counts.counts, is_shared).ok_or_else(misfit)?;
+    let above = Above::of(&found, &counts.counts).ok_or_else(misfit)?;
     let (position, players) = (above.own + 1, counts.players());
     let mut standing = Standing {
         header: Header { period: period.clone(), version: counts.version.text(), players, etag: None },
@@ -310,7 +304,7 @@ struct Above {
 
 impl Above {
     /// From a look into the player's bucket and the bucket counts of the same state.
-    fn of(found: &BucketStanding, counts: &[i64], is_shared: bool) -> Option<Self> {
+    fn of(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
         let bucket = usize::try_from(found.bucket?).ok()?;
         let others = found.other_stripes?;
         // Lower stripes are taken from the whole bucket.
@@ -320,7 +314,7 @@ impl Above {
         let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
         let own = above(*own)?;
         match found.beside_equals.as_deref() {
-            _ if !is_shared => Some(Self { own, better: own, no_worse: own + 1 }),
+            _ if !found.is_shared => Some(Self { own, better: own, no_worse: own + 1 }),
             None => Some(Self { own, better: above(*better)?, no_worse: above(*no_worse)? }),
             Some([better, no_worse]) => {
                 Some(Self { own, better: u64::try_from(*better).ok()?, no_worse: u64::try_from(*no_worse).ok()? })

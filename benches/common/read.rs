@@ -9,7 +9,7 @@ use std::{
 use rand::{RngExt as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _, postgres::PgConnectOptions};
 
-use super::{Bench, Outcome};
+use super::{Bench, Outcome, percentile};
 
 /// How long ranks are read at a stretch.
 const STRETCH: Duration = Duration::from_millis(400);
@@ -101,7 +101,6 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
             .bind([&user])
             .bind(layout)
             .bind(&batches)
-            .bind(true)
             .fetch_one(&mut *connection)
             .await?;
         times.push(began.elapsed().as_secs_f64() * 1e3);
@@ -114,12 +113,4 @@ async fn stretch(connection: &mut PgConnection, board: &str, players: u64, rando
     }
     times.drain(..100);
     Ok(Times { p50: percentile(&mut times, 50.0), p99: percentile(&mut times, 99.0) })
-}
-
-/// The value that so many per cent are not above.
-pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
-    values.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
-    let place = (values.len() as f64 * percent / 100.0) as usize;
-    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

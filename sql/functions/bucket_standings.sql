@@ -7,23 +7,23 @@
 -- nothing.
 CREATE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
-    p_users text[], p_layout integer, p_batches bigint[], p_shared boolean)
+    p_users text[], p_layout integer, p_batches bigint[])
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
                bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[],
                epoch text, layout integer, batches bigint[], counts bigint[],
-               rank_key bigint, tie_key bigint, user_key bigint, score_order text)
+               rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
            c.bucket, c.other_stripes, c.are_below, c.in_stripe,
-           CASE WHEN p_shared AND NOT c.has_all_equals THEN ARRAY[
+           CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
                centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
            CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
            CASE WHEN w.n = 1 THEN v.batches END,
            CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
                THEN centile_store.bucket_totals(g.id) END,
-           l.rank_key, l.tie_key, -l.user_id, b.score_order
+           l.rank_key, l.tie_key, -l.user_id, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
@@ -40,5 +40,5 @@ AS $$
       AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[], boolean) IS
-'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.bucket_standings(integer, bigint, bigint, timestamptz, timestamptz, text[], integer, bigint[]) IS
+'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';

@@ -105,8 +105,6 @@ pub(crate) struct Question {
     pub(crate) meant_from: Option<DateTime<Utc>>,
     /// When it ceases to mean it; never, if absent.
     pub(crate) meant_until: Option<DateTime<Utc>>,
-    /// Whether players with the same score share a rank.
-    pub(crate) is_shared: bool,
     /// Neighbours above, and as many below.
     pub(crate) around: i32,
 }
@@ -124,6 +122,7 @@ struct StandingRow {
     are_below: Option<bool>,
     in_stripe: Option<Vec<i64>>,
     beside_equals: Option<Vec<i64>>,
+    is_shared: bool,
     epoch: Option<String>,
     layout: i32,
     batches: Option<Vec<i64>>,
@@ -155,6 +154,8 @@ pub(crate) struct BucketStanding {
     /// Where ranks are shared and players with the same score stand in other stripes: players of the ranking with a better score, and
     /// with the same score or a better one.
     pub(crate) beside_equals: Option<Vec<i64>>,
+    /// Whether players with the same score share a rank.
+    pub(crate) is_shared: bool,
     /// The players around, best first, where any are asked for.
     pub(crate) neighbours: Vec<StoredNeighbour>,
 }
@@ -259,7 +260,7 @@ impl Store {
         user_ids: &[String],
         known: Option<&Version>,
     ) -> Result<Option<BucketStandings>> {
-        let Question { ranking, meant_from, meant_until, is_shared, around } = *question;
+        let Question { ranking, meant_from, meant_until, around } = *question;
         let (layout, batches) = (known.map(|version| version.layout), known.map(|version| version.batches.as_slice()));
         let mut rows = if around == 0 {
             let query = sqlx::query_file_as!(
@@ -273,7 +274,6 @@ impl Store {
                 user_ids,
                 layout,
                 batches,
-                is_shared,
             );
             self.lookups.fetch_all(query).await?
         } else {
@@ -288,7 +288,6 @@ impl Store {
                 user_ids,
                 layout,
                 batches,
-                is_shared,
                 around,
             );
             self.lookups.fetch_all(query).await?
@@ -312,6 +311,7 @@ impl Store {
                 are_below: row.are_below,
                 in_stripe: row.in_stripe,
                 beside_equals: row.beside_equals,
+                is_shared: row.is_shared,
                 neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),
             })
             .collect();

@@ -336,7 +336,7 @@ async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_find_t
     ] {
         let prepared = format!("PREPARE look_up AS {query}");
         sqlx::raw_sql(sqlx::AssertSqlSafe(prepared)).execute(&mut connection).await.unwrap();
-        let explain = format!("EXPLAIN EXECUTE look_up(1, 1, 1, NULL, NULL, '{{ann}}', NULL, NULL, true{around})");
+        let explain = format!("EXPLAIN EXECUTE look_up(1, 1, 1, NULL, NULL, '{{ann}}', NULL, NULL{around})");
         let plan: Vec<String> =
             sqlx::query_scalar(sqlx::AssertSqlSafe(explain)).fetch_all(&mut connection).await.unwrap();
         assert!(plan.iter().any(|line| line.contains(" on leaderboard l")), "{plan:#?}");
