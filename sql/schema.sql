@@ -3777,19 +3777,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket above a key, worst first. Example: SELECT * FROM centile_store.bucket_keys_up(50::smallint, 1, 0, 0, 0, 3);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text)
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
            c.bucket, c.other_stripes, c.are_below, c.in_stripe,
-           CASE WHEN p_shared AND NOT c.has_all_equals THEN ARRAY[
+           CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
                centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
            CASE WHEN w.n = 1 THEN centile.epoch() END, g.layout,
            CASE WHEN w.n = 1 THEN v.batches END,
            CASE WHEN w.n = 1 AND (g.layout, v.batches) IS DISTINCT FROM (p_layout, p_batches)
                THEN centile_store.bucket_totals(g.id) END,
-           l.rank_key, l.tie_key, -l.user_id, b.score_order
+           l.rank_key, l.tie_key, -l.user_id, b.score_order, b.ties = 'shared'
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     JOIN centile_store.boards b ON b.id = g.board_id
@@ -3806,7 +3806,7 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
       AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL, true) s WHERE p.kind = ''all_time'';';
+COMMENT ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) IS 'Players of a ranking, with those above each in the bucket, and the version. Example: SELECT s.external_id, s.score, s.bucket FROM centile_store.periods p CROSS JOIN LATERAL centile_store.bucket_standings(p.board_id, p.id, p.ranking_id, NULL, NULL, ''{ann}'', NULL, NULL) s WHERE p.kind = ''all_time'';';
 
 CREATE FUNCTION centile_store.bucket_table(p_bucket smallint) RETURNS text
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -8508,6 +8508,10 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'Centile writes under read committed only' USING ERRCODE = 'CB409', HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
+    -- A score is acknowledged, and read by others, once it is committed: it must not be lost in a crash after that.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
@@ -10788,7 +10792,13 @@ CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
 BEGIN
-    RETURN (SELECT coalesce(sum(c.players), 0)::bigint FROM unnest(centile_store.bucket_totals(p_ranking_id)) AS c (players));
+    RETURN (SELECT coalesce(sum(n.players), 0)::bigint
+            FROM centile_store.rankings g
+            CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
+            CROSS JOIN LATERAL (SELECT c.counts FROM centile_store.bucket_counts c
+                                WHERE c.ranking_id = g.id AND c.lane = l.lane ORDER BY c.revision DESC LIMIT 1) c
+            CROSS JOIN LATERAL unnest(c.counts) AS n (players)
+            WHERE g.id = p_ranking_id);
 END
 $$;
 
@@ -11109,7 +11119,7 @@ DECLARE
     v_fold     record;
     v_crowded  bigint[];
 BEGIN
-    -- 1. The structure lock; exclusive from the start when a period has to be opened.
+    -- 1. The structure lock; exclusive from the start when a period has to be opened and the caller lets it be looked for.
     IF p_open THEN
         SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
         -- The time that the next event of the lane would get now.
@@ -12861,13 +12871,15 @@ BEGIN
         FROM centile_store.keys_down(p_ranking_id, p_bucket, p_rank_key, p_tie_key, p_user_key, p_limit)
             WITH ORDINALITY AS k (rank_key, tie_key, user_key, ordinal)
     ), first AS MATERIALIZED (
-        -- Counting is spared where the next one above has another score.
+        -- Those with the same score who stand above are counted one by one; only where they are many all who are better are.
         SELECT k.rank_key,
-               CASE WHEN EXISTS (
-                   SELECT FROM centile_store.keys_up(p_ranking_id, p_bucket, k.rank_key, k.tie_key, k.user_key, 1) a
-                   WHERE a.rank_key = k.rank_key)
-               THEN centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) ELSE k.position END AS rank
-        FROM key k WHERE p_shared AND k.position = p_position
+               CASE WHEN a.equals < 20 THEN k.position - a.equals
+                    ELSE centile_store.rank_of_key(p_ranking_id, true, k.rank_key, NULL, NULL) END AS rank
+        FROM key k
+        CROSS JOIN LATERAL (
+            SELECT count(*) FILTER (WHERE u.rank_key = k.rank_key) AS equals
+            FROM centile_store.keys_up(p_ranking_id, p_bucket, k.rank_key, k.tie_key, k.user_key, 20) u) a
+        WHERE p_shared AND k.position = p_position
     )
     SELECT k.position,
            CASE WHEN NOT p_shared THEN k.position
@@ -15344,8 +15356,8 @@ GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_rankin
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[], p_shared boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_service;

@@ -1,4 +1,4 @@
-//! Scores, and reads of a top, at a steady rate over HTTP: each request starts at its time, whether or not those before have
+//! Scores, ranks and tops at a steady rate over HTTP: each request starts at its time, whether or not those before have
 //! been answered, and its latency counts from that time. A service that stands still is seen to.
 //!
 //! What a service cannot answer piles up only so far: a request that finds [`WAITING`] others before it has failed.
@@ -13,7 +13,7 @@ use rand::RngExt as _;
 use reqwest::{Client, RequestBuilder};
 use tokio::{sync::Semaphore, task::JoinHandle};
 
-use super::Outcome;
+use super::{Outcome, percentile};
 
 /// Most requests of a load that are on their way at a time, and so its most connections; the others wait for their turn.
 const CONNECTIONS: usize = 512;
@@ -95,12 +95,8 @@ impl Load {
         let latency =
             |answer: &&Answer| if is_answer(answer) { answer.latency.as_secs_f64() * 1e3 } else { f64::INFINITY };
         let mut latencies: Vec<_> = answers.iter().map(latency).collect();
-        latencies.sort_by(f64::total_cmp);
-        let at = |permille: usize| {
-            latencies.get((latencies.len() * permille / 1_000).min(latencies.len().saturating_sub(1)))
-        };
-        let at = |permille| at(permille).copied().unwrap_or(f64::NAN);
-        Latency { answers: answers.len(), failed, p50: at(500), p99: at(990), p999: at(999), max: at(1_000) }
+        let mut at = |percent| percentile(&mut latencies, percent);
+        Latency { answers: answers.len(), failed, p50: at(50.0), p99: at(99.0), p999: at(99.9), max: at(100.0) }
     }
 
     /// How often each thing was said.
@@ -158,10 +154,8 @@ pub fn ranks(
 ) -> impl Fn() -> RequestBuilder + Send + use<> {
     let client = Client::new();
     let (url, period) = (format!("{address}/v1/boards/{board}/scores"), period.to_owned());
-    move || {
-        let player = rand::rng().random_range(1..=players);
-        client.get(format!("{url}/player-{player}?period={period}&around={around}"))
-    }
+    let player = anyone(players);
+    move || client.get(format!("{url}/player-{}?period={period}&around={around}", player()))
 }
 
 /// The first of a period.

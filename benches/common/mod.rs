@@ -227,9 +227,17 @@ pub fn fill_ranking(bench: &Bench, period_id: &str) -> Outcome<()> {
         .map(drop)
 }
 
-/// The middle one; of an even number the higher of both. 0 of none.
+/// The middle one; of an even number the higher of both. Not a number of none.
 #[allow(dead_code, reason = "not every benchmark has rounds")]
 pub fn median(mut values: Vec<f64>) -> f64 {
+    percentile(&mut values, 50.0)
+}
+
+/// The value that so many per cent are not above.
+#[allow(dead_code, reason = "not every benchmark tells of many")]
+pub fn percentile(values: &mut [f64], percent: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in a list")]
+    let place = (values.len() as f64 * percent / 100.0) as usize;
+    values.get(place.min(values.len().saturating_sub(1))).copied().unwrap_or(f64::NAN)
 }

@@ -18,8 +18,10 @@ pub enum Cell {
     Around,
     /// The first ten
     Top,
-    /// Ten from rank 500,000, or from the middle
+    /// Ten from rank 500,000, or from the middle: the same for all callers
     Page,
+    /// Ten from anywhere
+    Pages,
     /// One score at a time, one caller
     One,
     /// Scores from 256 callers
@@ -34,7 +36,8 @@ impl Cell {
             Self::Rank => "rank of a random player",
             Self::Around => "a random player with ±4",
             Self::Top => "top 10",
-            Self::Page => "page far down",
+            Self::Page => "one page far down",
+            Self::Pages => "pages anywhere",
             Self::One => "scores, 1 caller",
             Self::Many => "scores, 256 callers",
             Self::Bulk => "scores, bulks of 1,000",
@@ -43,7 +46,7 @@ impl Cell {
 
     pub fn connections(self) -> u32 {
         match self {
-            Self::Rank | Self::Around | Self::Top | Self::Page => 32,
+            Self::Rank | Self::Around | Self::Top | Self::Page | Self::Pages => 32,
             Self::One => 1,
             Self::Many => 256,
             Self::Bulk => 4,
@@ -52,11 +55,6 @@ impl Cell {
 
     pub fn writes(self) -> bool {
         matches!(self, Self::One | Self::Many | Self::Bulk)
-    }
-
-    /// How many times as long as others it is asked for: what is under way at the end does not count, and a bulk takes long.
-    pub fn stretch(self) -> u32 {
-        if self == Self::Bulk { 3 } else { 1 }
     }
 
     /// What a request counts for.
@@ -84,6 +82,7 @@ impl Cell {
             ),
             Self::Top => format!("wrk.format('GET', '{scores}?limit=10')"),
             Self::Page => format!("wrk.format('GET', '{scores}?from={page}&limit=10')"),
+            Self::Pages => format!("wrk.format('GET', '{scores}?from=' .. math.random({players}) .. '&limit=10')"),
             Self::One | Self::Many => format!("wrk.format('POST', '{scores}', nil, {event})"),
             Self::Bulk => format!(
                 "(function()

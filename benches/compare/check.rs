@@ -1,7 +1,10 @@
 //! Whether answers are right: ranks of a sample, the first ten, the page far down and neighbours over HTTP, against plain `rank()`
 //! over what the system itself holds to be true. A wrong answer is no result.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -14,6 +17,8 @@ use crate::{
 /// Players whose ranks are compared, and of them those whose neighbours are.
 const SAMPLE: usize = 200;
 const WITH_NEIGHBOURS: usize = 20;
+/// Neighbours on either side.
+const AROUND: i64 = 4;
 
 /// What every system answers of a player.
 #[derive(Debug, Deserialize)]
@@ -59,18 +64,14 @@ pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, 
             wrong(user, truth, &said)?;
         }
         if n < WITH_NEIGHBOURS {
-            let said: Player = get(&format!("{scores}/{user}?around=4")).await?;
-            let scores: Vec<_> = said.above.iter().chain([&said]).chain(&said.below).map(|row| row.score).collect();
-            let expected = oracle.neighbours.get(user);
-            if !truth.allows(&said, system) || expected.is_some_and(|expected| *expected != scores) {
-                wrong(&format!("{user} with neighbours"), &expected, &said)?;
+            let said: Player = get(&format!("{scores}/{user}?around={AROUND}")).await?;
+            let expected = oracle.neighbours.get(user).ok_or("a player without neighbours")?;
+            if !truth.allows(&said, system) || !expected.allow(&said, *truth) {
+                wrong(&format!("{user} with neighbours"), expected, &said)?;
             }
-            for row in said.above.iter().chain(&said.below) {
-                let alone: Player =
-                    get(&format!("{address}/v1/boards/{BOARD}/scores/{}?around=0", row.user_id)).await?;
-                if (alone.rank, alone.score) != (row.rank, row.score) {
-                    wrong(&format!("{} by himself", row.user_id), &alone, &row)?;
-                }
+            let rows: Vec<_> = said.above.iter().chain([&said]).chain(&said.below).collect();
+            if let Some((alone, row)) = not_alike(&scores, &rows).await? {
+                wrong(&format!("{} by himself", row.user_id), &alone, row)?;
             }
         }
     }
@@ -80,8 +81,26 @@ pub async fn compare(bench: &Bench, site: &Site, system: System, address: &str, 
         if said.scores.len() != expected.len() || !right {
             wrong(&format!("the page from {from}"), expected, &said)?;
         }
+        if let Some((alone, row)) = not_alike(&scores, &said.scores.iter().collect::<Vec<_>>()).await? {
+            wrong(&format!("{} by himself", row.user_id), &alone, row)?;
+        }
     }
     Ok(())
+}
+
+/// A row of a list that says something else than the same player asked for alone, or that stands in it twice.
+async fn not_alike<'a>(scores: &str, rows: &[&'a Player]) -> Outcome<Option<(Option<Player>, &'a Player)>> {
+    let mut seen = HashSet::new();
+    for row in rows {
+        if !seen.insert(&row.user_id) {
+            return Ok(Some((None, row)));
+        }
+        let alone: Player = get(&format!("{scores}/{}?around=0", row.user_id)).await?;
+        if (alone.rank, alone.score) != (row.rank, row.score) {
+            return Ok(Some((Some(alone), row)));
+        }
+    }
+    Ok(None)
 }
 
 impl Truth {
@@ -92,11 +111,30 @@ impl Truth {
     }
 }
 
+/// Positions and scores around a player and the player's equals: of [`AROUND`] places before the first of them to as many behind the
+/// last.
+#[derive(Debug, Default)]
+struct Neighbours(Vec<(i64, i64)>);
+
+impl Neighbours {
+    /// Whether the scores of an answer are those around one of the equals' places: which of them has which is the system's to say.
+    fn allow(&self, said: &Player, truth: Truth) -> bool {
+        let scores = |rows: &[Player]| rows.iter().map(|row| row.score).collect::<Vec<_>>();
+        let (above, below) = (scores(&said.above), scores(&said.below));
+        (truth.rank..truth.rank + truth.equals).any(|position| {
+            let at = |places: RangeInclusive<i64>| {
+                self.0.iter().filter(move |(place, _)| places.contains(place)).map(|(_, score)| *score)
+            };
+            at(position - AROUND..=position - 1).eq(above.iter().copied())
+                && at(position + 1..=position + AROUND).eq(below.iter().copied())
+        })
+    }
+}
+
 /// What is true of a sample and of two pages.
 struct Oracle {
     players: HashMap<String, Truth>,
-    /// Scores from four places above to four below, of players of the sample without equals.
-    neighbours: HashMap<String, Vec<i64>>,
+    neighbours: HashMap<String, Neighbours>,
     top: Vec<Truth>,
     page: Vec<Truth>,
 }
@@ -123,9 +161,10 @@ impl Oracle {
                     "SELECT 'page', '', {truth} FROM ranked r WHERE r.position BETWEEN {page} AND {page} + 9 ORDER BY r.position"
                 ),
                 &format!(
-                    "SELECT 'neighbour', p.user_id, n.score, 0, 0 FROM ranked p JOIN ranked n ON n.position BETWEEN p.rank - 4 AND p.rank + 4
-                     WHERE p.user_id = ANY ('{{{few}}}') AND (SELECT count(*) FROM ranked e WHERE e.score = p.score) = 1
-                     ORDER BY p.user_id, n.position"
+                    "SELECT 'neighbour', p.user_id, n.score, n.position, 0
+                     FROM ranked p CROSS JOIN LATERAL (SELECT count(*) AS equals FROM ranked e WHERE e.score = p.score) e
+                     JOIN ranked n ON n.position BETWEEN p.rank - {AROUND} AND p.rank + e.equals - 1 + {AROUND}
+                     WHERE p.user_id = ANY ('{{{few}}}') ORDER BY p.user_id, n.position"
                 ),
             ],
         )?;
@@ -140,7 +179,8 @@ impl Oracle {
                 "player" => drop(oracle.players.insert(user.to_owned(), truth)),
                 "top" => oracle.top.push(truth),
                 "page" => oracle.page.push(truth),
-                _ => oracle.neighbours.entry(user.to_owned()).or_default().push(truth.score),
+                // What stands in the place of the rank is the neighbour's position.
+                _ => oracle.neighbours.entry(user.to_owned()).or_default().0.push((truth.rank, truth.score)),
             }
         }
         Ok(oracle)

@@ -65,6 +65,13 @@ pub async fn fill(bench: &Bench, dir: &Path, file: &Path, system: System, player
     Ok(site)
 }
 
+/// A sum over all players and scores that a store holds: the same for all, if all hold the same.
+pub fn fingerprint(bench: &Bench, site: &Site) -> Outcome<String> {
+    let players = site.system.authority();
+    let sql = format!("SELECT count(*), sum(hashtextextended(a.user_id, a.score)) FROM ({players}) a");
+    bench.psql_in(&site.database, &["SET work_mem = '256MB'", &sql])
+}
+
 fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str) -> Outcome<()> {
     let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
     let given = "CREATE UNLOGGED TABLE given (user_id text, user_name text, points bigint)";
@@ -75,6 +82,7 @@ fn fill_tables(bench: &Bench, site: &Site, file: &Path, tables: &str, rows: &str
 /// Three sets and a hash for each player, many commands at a time.
 async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
     let redis = Redis::connect(&redis.url(), RedisClient::Multiplexed).await?;
+    let mut connection = redis.connection().await?;
     let mut lines = BufReader::new(File::open(file)?).lines().skip(1).peekable();
     while lines.peek().is_some() {
         let mut adds = sorted_sets::SETS.map(|set| {
@@ -96,7 +104,7 @@ async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
         for add in adds {
             commands.add_command(add).ignore();
         }
-        redis.run::<()>(&commands).await?;
+        connection.run::<()>(&commands).await?;
     }
     Ok(())
 }

@@ -102,7 +102,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
         body: dir.join("top.json"),
         log: dir.join("server.log"),
     };
-    let page = 500_000.min(players / 2).max(1);
+    let page = far_down(players);
     let measure = Measure { bench, dir, options: &options, cells, seconds: arguments.seconds, page };
     let redis = size::redis_says(&bench.servers.redis_url(), "server", "redis_version").await?;
     let machine = format!("{}, Redis {redis}, {}", bench.machine()?, wrk::version());
@@ -116,21 +116,20 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     }
     steps.sort_unstable();
     steps.dedup();
+    let mut fewer = Vec::new();
     for step in steps.iter().copied().filter(|step| *step != players) {
-        results.growth.extend(growth(&measure, &systems, step, rounds).await?);
+        fewer.extend(fill_all(&measure, &systems, step, None).await?);
     }
-    let sites = fill_all(bench, dir, &systems, players).await?;
-    for site in &sites {
-        results.sizes.push(Size::of(bench, site, "loaded").await?);
-        if site.system == System::Centile {
-            let serve = site.serve(bench, System::Centile, &options)?;
-            let url = format!("{}/v1/boards/{BOARD}/scores?limit=10", serve.address);
-            fs::write(&options.body, reqwest::get(url).await?.error_for_status()?.bytes().await?)?;
-        }
+    let sites = fill_all(&measure, &systems, players, Some(&mut results.sizes)).await?;
+    if let Some(site) = sites.iter().find(|site| site.system == System::Centile) {
+        let serve = site.serve(bench, System::Centile, &options)?;
+        let url = format!("{}/v1/boards/{BOARD}/scores?limit=10", serve.address);
+        fs::write(&options.body, reqwest::get(url).await?.error_for_status()?.bytes().await?)?;
     }
-    if steps.contains(&players) {
-        results.growth.extend(ranks(&measure, &sites, rounds).await?);
-        results.growth.sort_by_key(|growth| growth.players);
+    let all: Vec<_> = fewer.iter().chain(sites.iter().filter(|site| steps.contains(&site.players))).collect();
+    results.growth = growth(&measure, &all, rounds).await?;
+    for site in fewer {
+        bench.psql(&format!("DROP DATABASE {} WITH (FORCE)", site.database))?;
     }
     let mut table = Table::new();
     let mut memory = BTreeMap::<System, f64>::new();
@@ -157,48 +156,53 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
             write(&results, &arguments.out)?;
         }
     }
-    for site in &sites {
-        results.sizes.push(Size::of(bench, site, "after all this").await?);
-    }
-    write(&results, &arguments.out)?;
     println!("{}", results.markdown()?);
     Ok(())
 }
 
-/// Stores of the systems, with the same players.
-async fn fill_all(bench: &Bench, dir: &Path, systems: &[System], players: u64) -> Outcome<Vec<Site>> {
+/// Stores of the systems, with the same players; notes what each takes as soon as it is loaded.
+async fn fill_all(
+    measure: &Measure<'_>,
+    systems: &[System],
+    players: u64,
+    mut taken: Option<&mut Vec<Size>>,
+) -> Outcome<Vec<Site>> {
+    let Measure { bench, dir, .. } = *measure;
     let file = fill::write_scores(dir, players)?;
     let mut sites: Vec<Site> = Vec::new();
     for store in systems.iter().map(|system| system.store()).filter(|store| store.has_players()) {
         if !sites.iter().any(|site| site.system == store) {
-            sites.push(fill::fill(bench, dir, &file, store, players).await?);
+            let site = fill::fill(bench, dir, &file, store, players).await?;
+            if let Some(taken) = &mut taken {
+                taken.push(Size::of(bench, &site).await?);
+            }
+            sites.push(site);
         }
     }
     fs::remove_file(file)?;
+    let prints = sites.iter().map(|site| fill::fingerprint(bench, site)).collect::<Outcome<Vec<_>>>()?;
+    if prints.iter().any(|print| *print != prints[0]) {
+        return Err(format!("the systems were not given the same players: {prints:?}").into());
+    }
     Ok(sites)
 }
 
-/// Ranks among so many players, whose stores are made for this and go with it.
-async fn growth(measure: &Measure<'_>, systems: &[System], players: u64, rounds: u32) -> Outcome<Vec<Growth>> {
-    let sites = fill_all(measure.bench, measure.dir, systems, players).await?;
-    let measure = Measure { page: 500_000.min(players / 2).max(1), ..*measure };
-    let found = ranks(&measure, &sites, rounds).await?;
-    for site in &sites {
-        measure.bench.psql(&format!("DROP DATABASE {} WITH (FORCE)", site.database))?;
-    }
-    Ok(found)
-}
-
-/// Ranks for one caller, in turn.
-async fn ranks(measure: &Measure<'_>, sites: &[Site], rounds: u32) -> Outcome<Vec<Growth>> {
+/// Ranks for one caller, each store in turn: what the machine does meanwhile, it does to few players and to many.
+async fn growth(measure: &Measure<'_>, sites: &[&Site], rounds: u32) -> Outcome<Vec<Growth>> {
     let mut found: Vec<_> =
         sites.iter().map(|site| Growth { players: site.players, system: site.system, rounds: Vec::new() }).collect();
     for round in 0..rounds {
         for (site, growth) in sites.iter().zip(&mut found) {
+            let measure = Measure { page: far_down(site.players), ..*measure };
             growth.rounds.push(measure.growth(site, round, round == 0).await?);
         }
     }
     Ok(found)
+}
+
+/// Where the page far down begins.
+fn far_down(players: u64) -> u64 {
+    500_000.min(players / 2).max(1)
 }
 
 /// Leaves tables, figures and plots in a folder: what was measured so far, should the rest take too long.

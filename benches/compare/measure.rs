@@ -20,18 +20,39 @@ use crate::{
 
 /// How long a system may take to answer what it was asked.
 const PATIENCE: Duration = Duration::from_mins(10);
+/// Answers that a cell is to give on each connection: what is under way at its end does not count, and is to be little beside them.
+const ANSWERS_EACH: f64 = 20.0;
+/// Longest cell, in seconds, where that many take too long.
+const LONGEST: u32 = 60;
 
-/// What a cell gave in a round.
+/// What a cell gave in a round. Absent, as null in JSON, is what cannot be told from so few answers.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Figures {
-    /// Requests, or scores.
+    /// How long it took, and what was answered meanwhile, with errors too.
+    pub seconds: f64,
+    pub requests: u64,
+    pub errors: u64,
+    /// Requests answered, or scores.
     pub per_second: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
     pub p999_ms: f64,
-    pub errors: u64,
-    /// Of a cell that writes.
-    pub wal_bytes_per_score: Option<f64>,
+}
+
+impl Figures {
+    fn of(cell: Cell, Answers { requests, seconds, p50, p99, p999, errors }: Answers) -> Self {
+        let latency = |ms, least| if requests < least { f64::NAN } else { ms };
+        let answered = requests.saturating_sub(errors) as f64 * cell.weight();
+        Self {
+            seconds,
+            requests,
+            errors,
+            per_second: if requests == 0 { f64::NAN } else { answered / seconds },
+            p50_ms: latency(p50, 1),
+            p99_ms: latency(p99, 100),
+            p999_ms: latency(p999, 1_000),
+        }
+    }
 }
 
 /// Figures of each cell and system, a round after the other.
@@ -80,6 +101,7 @@ impl Measure<'_> {
         if check.before {
             check::compare(self.bench, site, system, &serve.address, self.page).await?;
         }
+        let mut written = Written::begin(self.bench, site, system)?;
         for cell in self.cells {
             let run = Run {
                 cell: *cell,
@@ -90,8 +112,12 @@ impl Measure<'_> {
             };
             let figures = self.cell(&serve, run, Some(site)).await?;
             eprintln!("round {}: {}: {}: {:.0}/s", round + 1, system.title(), cell.title(), figures.per_second);
+            if cell.writes() {
+                written.acknowledged += (figures.per_second * figures.seconds).round();
+            }
             table.entry((*cell, system)).or_default().push(figures);
         }
+        written.check(self.bench, site, system)?;
         let peak = serve.peak_memory_mb()?;
         if check.after {
             self.compare_at_rest(site, system, serve).await?;
@@ -158,40 +184,24 @@ impl Measure<'_> {
 
     /// `site` is what the server works on, if on anything.
     async fn cell(&self, serve: &Serve, run: Run<'_>, site: Option<&Site>) -> Outcome<Figures> {
-        // Half as long beforehand, which does not count: connections are made, and statements prepared on each.
-        let length = self.seconds * run.cell.stretch();
-        self.load(serve, Run { seed: run.seed + 1_000, ..run }, self.seconds.div_ceil(2))?;
+        // Half as long beforehand, which does not count: connections are made, statements prepared on each, and it is seen how many
+        // answers there are.
+        let before = self.load(serve, Run { seed: run.seed + 1_000, ..run }, self.seconds.div_ceil(2))?;
         if let Some(site) = site {
             self.rest(site).await?;
         }
-        let writes = run.cell.writes();
-        let mut wal = String::new();
-        if writes {
+        if run.cell.writes() {
             // So that none pays for what others have written.
             self.bench.psql("CHECKPOINT")?;
-            wal = self.bench.psql("SELECT pg_current_wal_lsn()")?;
         }
-        let Answers { requests, seconds, p50, p99, p999, errors } = self.load(serve, run, length)?;
-        let scores = requests.saturating_sub(errors) as f64 * run.cell.weight();
-        let wal_bytes_per_score = if writes && scores > 0.0 {
-            let sql = format!("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '{wal}')");
-            Some(self.bench.psql(&sql)?.parse::<f64>()? / scores)
-        } else {
-            None
-        };
+        let wanted = ANSWERS_EACH * f64::from(run.connections) * before.seconds / before.requests as f64;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a minute at most")]
+        let seconds = wanted.clamp(self.seconds.into(), self.seconds.max(LONGEST).into()).ceil() as u32;
+        let figures = Figures::of(run.cell, self.load(serve, run, seconds)?);
         if let Some(site) = site {
             self.rest(site).await?;
         }
-        let per_second = scores / seconds;
-        let latency = |ms| if requests == 0 { f64::NAN } else { ms };
-        Ok(Figures {
-            per_second,
-            p50_ms: latency(p50),
-            p99_ms: latency(p99),
-            p999_ms: latency(p999),
-            errors,
-            wal_bytes_per_score,
-        })
+        Ok(figures)
     }
 
     fn load(&self, serve: &Serve, run: Run<'_>, seconds: u32) -> Outcome<Answers> {
@@ -200,4 +210,35 @@ impl Measure<'_> {
         let Run { connections, seed, key, .. } = run;
         wrk::run(self.dir, &wrk::Run { address, connections, seconds, seed, key, request: &request, varies })
     }
+}
+
+/// Whether a store has what was acknowledged: a score that is answered and not there would be quick.
+pub struct Written {
+    points: f64,
+    pub acknowledged: f64,
+}
+
+impl Written {
+    /// Before scores are sent.
+    pub fn begin(bench: &Bench, site: &Site, system: System) -> Outcome<Self> {
+        Ok(Self { points: points(bench, site, system)?, acknowledged: 0.0 })
+    }
+
+    /// Once they are answered. Scores are 0 to 1,000 points by chance, so that of the number of them the sum is known to within five
+    /// standard deviations; what was sent and never counted comes on top.
+    pub fn check(&self, bench: &Bench, site: &Site, system: System) -> Outcome<()> {
+        let (mean, deviation) = (500.0, (1_001_f64.powi(2) - 1.0).sqrt() / 12_f64.sqrt());
+        let least = self.acknowledged * mean - 5.0 * deviation * self.acknowledged.sqrt();
+        let grown = points(bench, site, system)? - self.points;
+        if grown < least {
+            let Self { acknowledged, .. } = self;
+            return Err(format!("{}: {acknowledged} scores answered, {grown} points written", system.title()).into());
+        }
+        Ok(())
+    }
+}
+
+/// The sum of all points that a store holds.
+fn points(bench: &Bench, site: &Site, system: System) -> Outcome<f64> {
+    Ok(bench.psql_in(&site.database, &[system.points()])?.parse()?)
 }

@@ -11,13 +11,13 @@ use crate::{
         Bench, Outcome,
         load::{self, Latency, Load},
     },
-    measure::Measure,
+    measure::{Measure, Written},
     stale::{self, Staleness},
     system::{BOARD, Site, System},
 };
 
-/// How long the load goes on before it counts: servers have just been started.
-const LEAD_IN: Duration = Duration::from_secs(5);
+/// How long half the load goes before: servers have just been started.
+const LEAD_IN: Duration = Duration::from_secs(10);
 
 /// Rates and times of the mix.
 #[derive(Debug, Clone, Copy, Args)]
@@ -51,6 +51,12 @@ impl Rates {
     pub fn duration(self) -> Duration {
         Duration::from_secs(self.mix_seconds.into())
     }
+
+    fn half(self) -> Self {
+        let [mix_scores, mix_ranks, mix_tops] =
+            [self.mix_scores, self.mix_ranks, self.mix_tops].map(|rate| rate.div_ceil(2));
+        Self { mix_scores, mix_ranks, mix_tops, ..self }
+    }
 }
 
 /// What became of one kind of request.
@@ -58,6 +64,8 @@ impl Rates {
 pub struct Kind {
     pub name: &'static str,
     pub requests: usize,
+    /// Answered, a second.
+    pub per_second: f64,
     /// Not answered with 200, not answered at all, or not sent because too many waited: later than any answer.
     pub failed: usize,
     /// Of all requests; absent where it falls on one that has failed.
@@ -73,6 +81,7 @@ pub struct Mix {
     /// From 1.
     pub round: u32,
     pub kinds: Vec<Kind>,
+    pub wal_bytes_per_score: f64,
     pub staleness: Staleness,
     /// The most memory that its server had.
     pub memory_mib: f64,
@@ -81,9 +90,43 @@ pub struct Mix {
 /// Holds the mix, and compares answers while it goes on. Ranks are compared with `rank()` afterwards.
 pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32, rates: Rates) -> Outcome<Mix> {
     let bench: &Bench = measure.bench;
-    bench.psql("CHECKPOINT")?;
+    let mut written = Written::begin(bench, site, system)?;
     let serve = site.serve(bench, system, measure.options)?;
     let address = &serve.address;
+    let before = start(address, site, rates.half());
+    tokio::time::sleep(LEAD_IN).await;
+    for (_, load) in &before {
+        load.stop().await;
+    }
+    bench.psql("CHECKPOINT")?;
+    let wal = bench.psql("SELECT pg_current_wal_lsn()")?;
+    let begin = Instant::now();
+    let loads = start(address, site, rates);
+    tokio::time::sleep(rates.duration()).await;
+    let end = Instant::now();
+    let wal = bench.psql(&format!("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '{wal}')"))?.parse::<f64>()?;
+    let seconds = if system.is_stale_by_design() { rates.stale_seconds } else { rates.stale_seconds / 4 };
+    let stale = stale::watch(bench, site, system, address, Duration::from_secs(seconds.into())).await;
+    for (_, load) in &loads {
+        load.stop().await;
+    }
+    let kinds: Vec<_> =
+        loads.iter().map(|(name, load)| kind(name, &load.latency(begin, end), rates.duration())).collect();
+    written.acknowledged = (kinds[0].requests - kinds[0].failed) as f64;
+    let wal_bytes_per_score = wal / written.acknowledged;
+    let memory_mib = serve.peak_memory_mb()?;
+    let mix = Mix { system, round, kinds, wal_bytes_per_score, staleness: stale?, memory_mib };
+    for kind in &mix.kinds {
+        eprintln!("mix: {}: {}: {} of {} failed", system.title(), kind.name, kind.failed, kind.requests);
+    }
+    measure.compare_at_rest(site, system, serve).await?;
+    written.check(bench, site, system)?;
+    measure.tidy(site)?;
+    Ok(mix)
+}
+
+/// Begins the three kinds of load, scores first. Players who are watched get no scores.
+fn start(address: &str, site: &Site, rates: Rates) -> [(&'static str, Load); 3] {
     let anyone = load::anyone(site.players);
     let player = move || loop {
         let player = anyone();
@@ -91,36 +134,20 @@ pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32
             return player;
         }
     };
-    let loads = [
+    [
         ("scores", Load::start(rates.mix_scores, load::scores(address, BOARD, &site.key, player))),
         ("ranks", Load::start(rates.mix_ranks, load::ranks(address, BOARD, "all_time", 0, site.players))),
         ("tops", Load::start(rates.mix_tops, load::top(address, BOARD, "all_time", 10))),
-    ];
-    tokio::time::sleep(LEAD_IN).await;
-    let begin = Instant::now();
-    tokio::time::sleep(rates.duration()).await;
-    let end = Instant::now();
-    let seconds = if system.is_stale_by_design() { rates.stale_seconds } else { rates.stale_seconds / 4 };
-    let stale = stale::watch(bench, site, system, address, Duration::from_secs(seconds.into())).await;
-    for (_, load) in &loads {
-        load.stop().await;
-    }
-    let kinds = loads.iter().map(|(name, load)| kind(name, &load.latency(begin, end))).collect();
-    let mix = Mix { system, round, kinds, staleness: stale?, memory_mib: serve.peak_memory_mb()? };
-    for kind in &mix.kinds {
-        eprintln!("mix: {}: {}: {} of {} failed", system.title(), kind.name, kind.failed, kind.requests);
-    }
-    measure.compare_at_rest(site, system, serve).await?;
-    measure.tidy(site)?;
-    Ok(mix)
+    ]
 }
 
-fn kind(name: &'static str, latency: &Latency) -> Kind {
+fn kind(name: &'static str, latency: &Latency, time: Duration) -> Kind {
     let answered = |ms: f64| ms.is_finite().then_some(ms);
     Kind {
         name,
         requests: latency.answers,
         failed: latency.failed,
+        per_second: (latency.answers - latency.failed) as f64 / time.as_secs_f64(),
         p50_ms: answered(latency.p50),
         p99_ms: answered(latency.p99),
         p999_ms: answered(latency.p999),

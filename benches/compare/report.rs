@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::{
     cell::Cell,
-    common::{Outcome, median},
+    common::{Outcome, median, percentile},
     measure::{Figures, Table},
     mix::{Kind, Mix, Rates},
     size::Size,
@@ -78,6 +78,12 @@ fn middle(rounds: &[Figures], of: impl Fn(&Figures) -> f64) -> f64 {
     median(rounds.iter().map(of).collect())
 }
 
+/// From the least to the most.
+fn spread(rounds: &[Figures], of: impl Fn(&Figures) -> f64) -> String {
+    let mut values: Vec<_> = rounds.iter().map(of).collect();
+    format!("{} – {}", number(percentile(&mut values, 0.0)), number(percentile(&mut values, 100.0)))
+}
+
 impl Results {
     pub fn new(machine: String, players: u64, page: u64, seconds: u32, rates: Rates) -> Self {
         Self {
@@ -115,42 +121,34 @@ impl Results {
         }
         let centile = records.iter().copied().find(|record| record.system == System::Centile);
         let at = if cell == Cell::Page { format!(", from {}", number(self.page as f64)) } else { String::new() };
-        let (connections, seconds) = (cell.connections(), self.seconds * cell.stretch());
-        writeln!(text, "\n**{}{at}** (connections: {connections}; {seconds} s a round)\n", capital(cell.title()))?;
+        let (connections, seconds) = (cell.connections(), self.seconds);
+        writeln!(
+            text,
+            "\n**{}{at}** (connections: {connections}; {seconds} s a round, or longer)\n",
+            capital(cell.title())
+        )?;
         let what = if cell.writes() { "scores" } else { "requests" };
-        let wal = if cell.writes() { " WAL bytes per score |" } else { "" };
         writeln!(
             text,
-            "| | {what}/s: median | from – to | ÷ Centile | p50, ms (÷) | p99, ms (÷) | p99.9, ms (÷) | errors |{wal}"
+            "| | {what}/s: median | from – to | ÷ Centile | p50, ms (÷) | p99, ms (÷) | p99.9, ms (÷) | errors |"
         )?;
-        writeln!(
-            text,
-            "| --- | --- | --- | --- | --- | --- | --- | --- |{}",
-            if cell.writes() { " --- |" } else { "" }
-        )?;
+        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for record in &records {
-            let rates = record.rounds.iter().map(|figures| figures.per_second);
-            let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
             let ratio =
                 |of: fn(&Figures) -> f64| centile.map_or("–".to_owned(), |centile| number(record.ratio(centile, of)));
             let latency = |of: fn(&Figures) -> f64| format!("{} ({})", number(record.middle(of)), ratio(of));
-            write!(
+            writeln!(
                 text,
-                "| {} | {} | {} – {} | {} | {} | {} | {} | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} |",
                 record.system.title(),
                 number(record.middle(|figures| figures.per_second)),
-                number(least),
-                number(most),
+                spread(&record.rounds, |figures| figures.per_second),
                 ratio(|figures| figures.per_second),
                 latency(|figures| figures.p50_ms),
                 latency(|figures| figures.p99_ms),
                 latency(|figures| figures.p999_ms),
                 record.rounds.iter().map(|figures| figures.errors).sum::<u64>()
             )?;
-            if cell.writes() {
-                write!(text, " {:.0} |", record.middle(|figures| figures.wal_bytes_per_score.unwrap_or_default()))?;
-            }
-            writeln!(text)?;
         }
         Ok(())
     }
@@ -161,17 +159,18 @@ impl Results {
         if sizes.is_empty() {
             return Ok(());
         }
-        writeln!(text, "\n**A rank among ever more players** (1 connection; p50 and p99 in ms)\n")?;
+        writeln!(text, "\n**A rank among ever more players** (1 connection; p50 with its spread, and p99, in ms)\n")?;
         write!(text, "| |")?;
         for players in &sizes {
-            write!(text, " {} players: p50 | p99 |", number(*players as f64))?;
+            write!(text, " {} players: p50 | from – to | p99 |", number(*players as f64))?;
         }
-        writeln!(text, "\n| --- |{}", " --- | --- |".repeat(sizes.len()))?;
+        writeln!(text, "\n| --- |{}", " --- | --- | --- |".repeat(sizes.len()))?;
         for system in self.growth.iter().filter(|growth| growth.players == sizes[0]).map(|growth| growth.system) {
             write!(text, "| {} |", system.title())?;
             for growth in self.growth.iter().filter(|growth| growth.system == system) {
                 let (p50, p99) = (growth.middle(|figures| figures.p50_ms), growth.middle(|figures| figures.p99_ms));
-                write!(text, " {} | {} |", number(p50), number(p99))?;
+                let spread = spread(&growth.rounds, |figures| figures.p50_ms);
+                write!(text, " {} | {spread} | {} |", number(p50), number(p99))?;
             }
             writeln!(text)?;
         }
@@ -187,8 +186,8 @@ impl Results {
             text,
             "\n**The mix** ({scores} scores/s, {ranks} ranks/s, {tops} tops/s for {seconds} s, open loop; a row a round)\n"
         )?;
-        writeln!(text, "| | | requests | failed | p50, ms (÷ Centile) | p99, ms (÷) | p99.9, ms (÷) |")?;
-        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        writeln!(text, "| | | requests | failed | answered/s | p50, ms (÷ Centile) | p99, ms (÷) | p99.9, ms (÷) |")?;
+        writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for mix in &self.mixes {
             let is_beside = |other: &&Mix| other.system == System::Centile && other.round == mix.round;
             let centile = self.mixes.iter().find(is_beside);
@@ -201,11 +200,12 @@ impl Results {
                 };
                 writeln!(
                     text,
-                    "| {} | {} | {} | {} | {} | {} | {} |",
+                    "| {} | {} | {} | {} | {} | {} | {} | {} |",
                     mix.system.title(),
                     kind.name,
                     kind.requests,
                     kind.failed,
+                    number(kind.per_second),
                     latency(|kind| kind.p50_ms),
                     latency(|kind| kind.p99_ms),
                     latency(|kind| kind.p999_ms)
@@ -227,18 +227,19 @@ impl Results {
         writeln!(text, "| --- | --- | --- | --- | --- | --- | --- | --- | --- |")?;
         for mix in &self.mixes {
             let stale = &mix.staleness;
-            let (differences, times) = (&stale.rank_differences, &stale.visible_after_ms);
+            let mut times = stale.visible_after_ms.clone();
+            let mut differences: Vec<_> = stale.rank_differences.iter().map(|ranks| *ranks as f64).collect();
             writeln!(
                 text,
                 "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
                 mix.system.title(),
                 differences.len(),
-                differences.iter().filter(|difference| **difference > 0).count(),
-                differences.get(differences.len() / 2).copied().unwrap_or_default(),
-                differences.last().copied().unwrap_or_default(),
+                stale.rank_differences.iter().filter(|ranks| **ranks > 0).count(),
+                whole(percentile(&mut differences, 50.0)),
+                whole(percentile(&mut differences, 100.0)),
                 if stale.counts_age_ms > 0 { number(stale.counts_age_ms as f64 / 1e3) } else { "–".to_owned() },
-                number(times.get(times.len() / 2).copied().unwrap_or(f64::NAN)),
-                number(times.last().copied().unwrap_or(f64::NAN)),
+                number(percentile(&mut times, 50.0)),
+                number(percentile(&mut times, 100.0)),
                 stale.unanswered
             )?;
         }
@@ -246,7 +247,7 @@ impl Results {
     }
 
     fn sizes(&self, text: &mut String) -> Outcome<()> {
-        writeln!(text, "\n**What a player takes**, in bytes\n")?;
+        writeln!(text, "\n**What a player takes**, in bytes, just loaded\n")?;
         writeln!(
             text,
             "| | PostgreSQL's disk | of it in its buffers | Redis' disk | Redis' memory |\n| --- | --- | --- | --- | --- |"
@@ -254,20 +255,25 @@ impl Results {
         for size in &self.sizes {
             writeln!(
                 text,
-                "| {}, {} | {:.0} | {} | {:.0} | {:.0} |",
+                "| {} | {} | {} | {} | {} |",
                 size.system.title(),
-                size.when,
-                size.postgres,
-                size.buffers.map_or("–".to_owned(), |bytes| format!("{bytes:.0}")),
-                size.redis_disk,
-                size.redis_memory
+                whole(size.postgres),
+                whole(size.buffers.unwrap_or(f64::NAN)),
+                whole(size.redis_disk),
+                whole(size.redis_memory)
             )?;
         }
-        writeln!(text, "\n| | most memory of its HTTP server, MiB | in the mix |\n| --- | --- | --- |")?;
+        writeln!(
+            text,
+            "\n| | most memory of its HTTP server, MiB | in the mix | WAL in the mix, bytes per score |\n| --- | --- | --- | --- |"
+        )?;
         for memory in &self.memory {
-            let mix = self.mixes.iter().find(|mix| mix.system == memory.system);
-            let mix = mix.map_or("–".to_owned(), |mix| format!("{:.0}", mix.memory_mib));
-            writeln!(text, "| {} | {:.0} | {mix} |", memory.system.title(), memory.mib)?;
+            let in_mixes = |of: fn(&Mix) -> f64, percent| {
+                let mixes = self.mixes.iter().filter(|mix| mix.system == memory.system);
+                number(percentile(&mut mixes.map(of).collect::<Vec<_>>(), percent))
+            };
+            let (most, wal) = (in_mixes(|mix| mix.memory_mib, 100.0), in_mixes(|mix| mix.wal_bytes_per_score, 50.0));
+            writeln!(text, "| {} | {} | {most} | {wal} |", memory.system.title(), number(memory.mib))?;
         }
         Ok(())
     }
@@ -275,6 +281,11 @@ impl Results {
 
 fn capital(text: &str) -> String {
     text[..1].to_uppercase() + &text[1..]
+}
+
+/// A whole number; a dash for what cannot be said.
+fn whole(value: f64) -> String {
+    if value.is_finite() { format!("{value:.0}") } else { "–".to_owned() }
 }
 
 /// Three digits that matter, or all of a large number; a dash for what cannot be said.

@@ -1,7 +1,7 @@
-//! The HTTP before every alternative: the paths, parameters and answers of Centile's API that the load asks for, on the same
-//! actix-web with as many workers.
+//! The HTTP before every alternative: the paths and parameters of Centile's API that the load uses, and of its answers
+//! what a game needs, on the same actix-web with as many workers.
 
-use std::{io::Write as _, net::TcpListener, path::PathBuf, time::Duration};
+use std::{fs, io::Write as _, net::TcpListener, path::PathBuf, time::Duration};
 
 use actix_web::{
     App, HttpResponse, HttpServer,
@@ -13,9 +13,7 @@ use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    peers::{
-        Answer, Event, Peer, Row, buckets::Buckets, constant, plain::Plain, redis::RedisClient, sorted_sets::SortedSets,
-    },
+    peers::{Answer, Event, Peer, Row, buckets::Buckets, plain::Plain, redis::RedisClient, sorted_sets::SortedSets},
     system::System,
 };
 
@@ -47,7 +45,7 @@ impl Serving {
         let Some(system) = self.serve else { return Ok(false) };
         let served = match system {
             System::Constant => {
-                let body = constant::body(self.body.as_deref().ok_or("no answer")?)?;
+                let body = Bytes::from(fs::read(self.body.as_deref().ok_or("no answer")?)?);
                 listen(move |config| {
                     let body = body.clone();
                     let answer = move || {

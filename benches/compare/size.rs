@@ -10,12 +10,10 @@ use crate::{
     system::{Site, System},
 };
 
-/// Bytes per player.
+/// Bytes per player of a store that has just been loaded.
 #[derive(Debug, Serialize)]
 pub struct Size {
     pub system: System,
-    /// Whether before all else, or after it.
-    pub when: &'static str,
     pub postgres: f64,
     /// What PostgreSQL's shared buffers hold of it; absent where `pg_buffercache` is not installed.
     pub buffers: Option<f64>,
@@ -25,8 +23,8 @@ pub struct Size {
 
 impl Size {
     /// What a store takes now.
-    pub async fn of(bench: &Bench, site: &Site, when: &'static str) -> Outcome<Self> {
-        let sql = format!("SELECT pg_database_size('{}') - pg_database_size('template0')", site.database);
+    pub async fn of(bench: &Bench, site: &Site) -> Outcome<Self> {
+        let sql = format!("SELECT pg_database_size('{}')", site.database);
         let postgres: f64 = bench.psql(&sql)?.parse()?;
         let buffers = buffered_bytes(bench, &site.database)?;
         let (mut redis_disk, mut redis_memory) = (0.0, 0.0);
@@ -37,7 +35,7 @@ impl Size {
         let [postgres, redis_disk, redis_memory] =
             [postgres, redis_disk, redis_memory].map(|bytes| bytes / site.players as f64);
         let buffers = buffers.map(|bytes| bytes / site.players as f64);
-        Ok(Self { system: site.system, when, postgres, buffers, redis_disk, redis_memory })
+        Ok(Self { system: site.system, postgres, buffers, redis_disk, redis_memory })
     }
 }
 

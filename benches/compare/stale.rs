@@ -22,7 +22,7 @@ use crate::{
 const SHARE: u64 = 1_000;
 /// How often it is looked.
 const EVERY: Duration = Duration::from_secs(1);
-/// How long a look may take.
+/// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two questions whether a score shows.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -30,13 +30,13 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// How far behind answers were.
 #[derive(Debug, Default, Serialize)]
 pub struct Staleness {
-    /// Ranks by which each witness' answer was off, sorted.
+    /// Ranks by which each witness' answer was off.
     pub rank_differences: Vec<i64>,
     /// Age of the oldest cached counts seen, where answers tell.
     pub counts_age_ms: u64,
     /// Looks that came to nothing: no answer, a refusal, or a score that did not show in time.
     pub unanswered: usize,
-    /// Milliseconds from when each probe's score could be read in PostgreSQL until it showed over HTTP, sorted.
+    /// Milliseconds from when each probe's score could be read in PostgreSQL until it showed over HTTP.
     pub visible_after_ms: Vec<f64>,
 }
 
@@ -56,12 +56,12 @@ pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, ti
         let next = Instant::now() + EVERY;
         let player = format!("player-{}", rand::rng().random_range(1..=groups) * SHARE);
         // A system that cannot keep up refuses, or answers late; that is a result, too.
-        match timeout(PATIENCE, witness(&mut witnessing, system, address, &player)).await {
-            Ok(Ok((difference, age))) => {
+        match witness(&mut witnessing, system, address, &player).await? {
+            Some((difference, age)) => {
                 stale.rank_differences.push(difference);
                 stale.counts_age_ms = stale.counts_age_ms.max(age);
             }
-            _ => stale.unanswered += 1,
+            None => stale.unanswered += 1,
         }
         let player = format!("player-{}", rand::rng().random_range(1..=groups) * SHARE - 1);
         match timeout(PATIENCE, probe(&mut probing, site, system, address, &player)).await {
@@ -70,20 +70,25 @@ pub async fn watch(bench: &Bench, site: &Site, system: System, address: &str, ti
         }
         tokio::time::sleep_until(next.into()).await;
     }
-    stale.rank_differences.sort_unstable();
-    stale.visible_after_ms.sort_by(f64::total_cmp);
     Ok(stale)
 }
 
-/// By how much the rank of a witness is off, and how old the counts were that it came from.
-async fn witness(connection: &mut PgConnection, system: System, address: &str, player: &str) -> Outcome<(i64, u64)> {
+/// By how much the rank of a witness is off, and how old the counts were that it came from; nothing without an answer. Only the
+/// answer has to come in time: the ranks that it is compared with are counted among all players.
+async fn witness(
+    connection: &mut PgConnection,
+    system: System,
+    address: &str,
+    player: &str,
+) -> Outcome<Option<(i64, u64)>> {
     let score: i64 =
         sqlx::query_scalar(AssertSqlSafe(system.score_of())).bind(player).fetch_one(&mut *connection).await?;
     let (best, _) = places(connection, system, score).await?;
-    let said: Player = check::get(&format!("{address}/v1/boards/{BOARD}/scores/{player}?around=0")).await?;
+    let url = format!("{address}/v1/boards/{BOARD}/scores/{player}?around=0");
+    let Ok(Ok(said)) = timeout(PATIENCE, check::get::<Player>(&url)).await else { return Ok(None) };
     let (worst, last) = places(connection, system, score).await?;
     let worst = if system.shares_ranks() { worst } else { last };
-    Ok(((best - said.rank).max(said.rank - worst).max(0), said.counts_age_ms))
+    Ok(Some(((best - said.rank).max(said.rank - worst).max(0), said.counts_age_ms)))
 }
 
 /// The rank of a score, and the last of the places of those who have it.

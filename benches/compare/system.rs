@@ -80,6 +80,16 @@ impl System {
         }
     }
 
+    /// The sum of all points it was given.
+    pub fn points(self) -> &'static str {
+        match self.store() {
+            Self::Plain => "SELECT sum(score) FROM scores",
+            Self::Buckets => "SELECT sum(score) FROM users",
+            Self::SortedSets => "SELECT sum(points) FROM ledger",
+            _ => "SELECT sum(points) FROM centile_store.score_transactions WHERE kind = 'score'",
+        }
+    }
+
     /// The scores of all, quickly: from what is changed in the same transactions as the authority.
     pub fn scores(self) -> &'static str {
         match self.store() {

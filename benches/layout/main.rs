@@ -18,7 +18,7 @@ mod sample;
 mod spread;
 
 use common::{
-    Bench, Outcome, Serve, median,
+    Bench, Outcome, Serve, median, percentile,
     read::{self, Times},
 };
 use grow::Sender;
@@ -123,7 +123,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     drop(serve);
     let commits = stop(commits).await?;
     let mut all: Vec<f64> = commits.iter().map(|(_, ms)| *ms).collect();
-    grown.commit = Times { p50: median(all.clone()), p99: read::percentile(&mut all, 99.0) };
+    grown.commit = Times { p50: median(all.clone()), p99: percentile(&mut all, 99.0) };
 
     grown.shape = Some(sample::shape(&mut reader, board).await?);
     for (steps, name) in [(&mut grown.tidied, "tidy"), (&mut grown.moved, "move")] {

@@ -1,7 +1,7 @@
 //! What is printed.
 
 use crate::{
-    common::read::{Times, percentile},
+    common::{percentile, read::Times},
     sample::Shape,
 };
 

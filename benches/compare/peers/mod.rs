@@ -2,7 +2,6 @@
 //! before all of them. README.md says what each is and why.
 
 pub mod buckets;
-pub mod constant;
 pub mod lane;
 pub mod plain;
 pub mod redis;

@@ -12,13 +12,19 @@ use super::Answer;
 pub enum RedisClient {
     /// One connection: what several callers send goes together
     Multiplexed,
-    /// deadpool-redis, as many connections as there are to PostgreSQL for reading; it sends PING before each use
+    /// deadpool-redis, as many connections as there are to PostgreSQL for reading; it sends UNWATCH and PING before each use
     Pool,
 }
 
 pub enum Redis {
     Multiplexed(MultiplexedConnection),
     Pool(Pool),
+}
+
+/// What a request has of it.
+pub enum Connection {
+    Multiplexed(MultiplexedConnection),
+    Pooled(deadpool_redis::Connection),
 }
 
 impl Redis {
@@ -39,12 +45,22 @@ impl Redis {
         })
     }
 
-    /// Sends commands together, and gives what they answer.
-    pub async fn run<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Answer<T> {
+    /// A connection for all that a request sends.
+    pub async fn connection(&self) -> Answer<Connection> {
         Ok(match self {
             // A clone is the same connection.
-            Self::Multiplexed(connection) => pipeline.query_async(&mut connection.clone()).await?,
-            Self::Pool(pool) => pipeline.query_async(&mut pool.get().await?).await?,
+            Self::Multiplexed(connection) => Connection::Multiplexed(connection.clone()),
+            Self::Pool(pool) => Connection::Pooled(pool.get().await?),
+        })
+    }
+}
+
+impl Connection {
+    /// Sends commands together, and gives what they answer.
+    pub async fn run<T: FromRedisValue>(&mut self, pipeline: &Pipeline) -> Answer<T> {
+        Ok(match self {
+            Self::Multiplexed(connection) => pipeline.query_async(connection).await?,
+            Self::Pooled(connection) => pipeline.query_async(connection).await?,
         })
     }
 }

@@ -10,7 +10,7 @@ use sqlx::PgPool;
 use super::{
     Answer, Event, Peer, Pools, Row, Standing, folded,
     lane::Lanes,
-    redis::{Redis, RedisClient},
+    redis::{Connection, Redis, RedisClient},
     scores_of,
 };
 
@@ -74,7 +74,7 @@ impl Store {
                 commands.cmd("ZINCRBY").arg(set).arg(points).arg(user).ignore();
             }
         }
-        self.redis.run::<()>(&commands).await?;
+        self.redis.connection().await?.run::<()>(&commands).await?;
         Ok(scores)
     }
 }
@@ -93,41 +93,41 @@ impl SortedSets {
         let lanes = lanes.map(|lanes| Lanes::start(&store, lanes));
         Ok(Self { store, lanes })
     }
+}
 
-    /// Rows from a position on, from 0.
-    async fn rows(&self, from: i64, to: i64) -> Answer<Vec<Row>> {
-        let mut range = pipe();
-        range.cmd("ZREVRANGE").arg(SETS[0]).arg(from).arg(to).arg("WITHSCORES");
-        let (found,): (Vec<(String, f64)>,) = self.store.redis.run(&range).await?;
-        let mut hashes = Pipeline::with_capacity(found.len());
-        for (user, _) in &found {
-            hashes.cmd("HGETALL").arg(user_key(user));
-        }
-        let users: Vec<HashMap<String, String>> =
-            if found.is_empty() { Vec::new() } else { self.store.redis.run(&hashes).await? };
-        let named = found.into_iter().zip(users);
-        let rows = (from + 1..).zip(named).map(|(rank, ((user_id, score), mut user))| Row {
-            rank,
-            user_id,
-            user_name: user.remove("name"),
-            score: whole(score),
-        });
-        Ok(rows.collect())
+/// Rows from a position on, from 0.
+async fn rows(redis: &mut Connection, from: i64, to: i64) -> Answer<Vec<Row>> {
+    let mut range = pipe();
+    range.cmd("ZREVRANGE").arg(SETS[0]).arg(from).arg(to).arg("WITHSCORES");
+    let (found,): (Vec<(String, f64)>,) = redis.run(&range).await?;
+    let mut hashes = Pipeline::with_capacity(found.len());
+    for (user, _) in &found {
+        hashes.cmd("HGETALL").arg(user_key(user));
     }
+    let users: Vec<HashMap<String, String>> = if found.is_empty() { Vec::new() } else { redis.run(&hashes).await? };
+    let named = found.into_iter().zip(users);
+    let rows = (from + 1..).zip(named).map(|(rank, ((user_id, score), mut user))| Row {
+        rank,
+        user_id,
+        user_name: user.remove("name"),
+        score: whole(score),
+    });
+    Ok(rows.collect())
 }
 
 impl Peer for SortedSets {
     async fn standing(&self, user: String, around: i64) -> Answer<Option<Standing>> {
         let mut commands = pipe();
         commands.cmd("ZREVRANK").arg(SETS[0]).arg(&user).cmd("ZSCORE").arg(SETS[0]).arg(&user);
-        let (Some(place), Some(score)) = self.store.redis.run::<(Option<i64>, Option<f64>)>(&commands).await? else {
+        let mut redis = self.store.redis.connection().await?;
+        let (Some(place), Some(score)) = redis.run::<(Option<i64>, Option<f64>)>(&commands).await? else {
             return Ok(None);
         };
         let player = Row { rank: place + 1, user_id: user, user_name: None, score: whole(score) };
         if around == 0 {
             return Ok(Some(Standing { row: player, above: Vec::new(), below: Vec::new(), counts_age_ms: None }));
         }
-        let mut above = self.rows((place - around).max(0), place + around).await?;
+        let mut above = rows(&mut redis, (place - around).max(0), place + around).await?;
         // Somebody may have moved in between: what is left out is the player, wherever he is by now.
         let at = above.iter().position(|row| row.user_id == player.user_id);
         let mut below = above.split_off(at.unwrap_or(above.len() / 2));
@@ -136,7 +136,7 @@ impl Peer for SortedSets {
     }
 
     async fn page(&self, from: i64, limit: i64) -> Answer<Vec<Row>> {
-        self.rows(from - 1, from + limit - 2).await
+        rows(&mut self.store.redis.connection().await?, from - 1, from + limit - 2).await
     }
 
     async fn write(&self, events: Vec<Event>) -> Answer<Vec<i64>> {
