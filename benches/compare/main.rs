@@ -127,7 +127,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
         fs::write(&options.body, reqwest::get(url).await?.error_for_status()?.bytes().await?)?;
     }
     let all: Vec<_> = fewer.iter().chain(sites.iter().filter(|site| steps.contains(&site.players))).collect();
-    results.growth = growth(&measure, &all, rounds).await?;
+    results.growth = growth(&measure, &all, players, rounds).await?;
     for site in fewer {
         bench.psql(&format!("DROP DATABASE {} WITH (FORCE)", site.database))?;
     }
@@ -187,14 +187,16 @@ async fn fill_all(
     Ok(sites)
 }
 
-/// Ranks for one caller, each store in turn: what the machine does meanwhile, it does to few players and to many.
-async fn growth(measure: &Measure<'_>, sites: &[&Site], rounds: u32) -> Outcome<Vec<Growth>> {
+/// Ranks for one caller, each store in turn: what the machine does meanwhile, it does to few players and to many. Answers are compared
+/// here, but for those of the stores with so many players, which are before their first round of cells.
+async fn growth(measure: &Measure<'_>, sites: &[&Site], compared: u64, rounds: u32) -> Outcome<Vec<Growth>> {
     let mut found: Vec<_> =
         sites.iter().map(|site| Growth { players: site.players, system: site.system, rounds: Vec::new() }).collect();
     for round in 0..rounds {
         for (site, growth) in sites.iter().zip(&mut found) {
             let measure = Measure { page: far_down(site.players), ..*measure };
-            growth.rounds.push(measure.growth(site, round, round == 0).await?);
+            let must_check = round == 0 && site.players != compared;
+            growth.rounds.push(measure.growth(site, round, must_check).await?);
         }
     }
     Ok(found)
