@@ -34,13 +34,16 @@ pub struct Figures {
     pub errors: u64,
     /// Requests answered, or scores.
     pub per_second: f64,
+    /// Scores acknowledged, those before the cell too.
+    #[serde(skip)]
+    acknowledged: f64,
     pub p50_ms: f64,
     pub p99_ms: f64,
     pub p999_ms: f64,
 }
 
 impl Figures {
-    fn of(cell: Cell, Answers { requests, seconds, p50, p99, p999, errors }: Answers) -> Self {
+    fn of(cell: Cell, before: Answers, Answers { requests, seconds, p50, p99, p999, errors }: Answers) -> Self {
         let latency = |ms, least| if requests < least { f64::NAN } else { ms };
         let answered = requests.saturating_sub(errors) as f64 * cell.weight();
         Self {
@@ -48,6 +51,7 @@ impl Figures {
             requests,
             errors,
             per_second: if requests == 0 { f64::NAN } else { answered / seconds },
+            acknowledged: answered + before.requests.saturating_sub(before.errors) as f64 * cell.weight(),
             p50_ms: latency(p50, 1),
             p99_ms: latency(p99, 100),
             p999_ms: latency(p999, 1_000),
@@ -113,7 +117,7 @@ impl Measure<'_> {
             let figures = self.cell(&serve, run, Some(site)).await?;
             eprintln!("round {}: {}: {}: {:.0}/s", round + 1, system.title(), cell.title(), figures.per_second);
             if cell.writes() {
-                written.acknowledged += (figures.per_second * figures.seconds).round();
+                written.acknowledged += figures.acknowledged;
             }
             table.entry((*cell, system)).or_default().push(figures);
         }
@@ -197,7 +201,7 @@ impl Measure<'_> {
         let wanted = ANSWERS_EACH * f64::from(run.connections) * before.seconds / before.requests as f64;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a minute at most")]
         let seconds = wanted.clamp(self.seconds.into(), self.seconds.max(LONGEST).into()).ceil() as u32;
-        let figures = Figures::of(run.cell, self.load(serve, run, seconds)?);
+        let figures = Figures::of(run.cell, before, self.load(serve, run, seconds)?);
         if let Some(site) = site {
             self.rest(site).await?;
         }

@@ -112,8 +112,9 @@ pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32
     }
     let kinds: Vec<_> =
         loads.iter().map(|(name, load)| kind(name, &load.latency(begin, end), rates.duration())).collect();
-    written.acknowledged = (kinds[0].requests - kinds[0].failed) as f64;
-    let wal_bytes_per_score = wal / written.acknowledged;
+    let wal_bytes_per_score = wal / (kinds[0].requests - kinds[0].failed) as f64;
+    let acknowledged = |(_, load): &(&str, Load)| load.said().get("200").copied().unwrap_or_default() as f64;
+    written.acknowledged = acknowledged(&before[0]) + acknowledged(&loads[0]);
     let memory_mib = serve.peak_memory_mb()?;
     let mix = Mix { system, round, kinds, wal_bytes_per_score, staleness: stale?, memory_mib };
     for kind in &mix.kinds {
