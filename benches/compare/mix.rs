@@ -90,6 +90,7 @@ pub struct Mix {
 /// Holds the mix, and compares answers while it goes on. Ranks are compared with `rank()` afterwards.
 pub async fn hold(measure: &Measure<'_>, site: &Site, system: System, round: u32, rates: Rates) -> Outcome<Mix> {
     let bench: &Bench = measure.bench;
+    measure.read_in(site)?;
     let mut written = Written::begin(bench, site, system)?;
     let serve = site.serve(bench, system, measure.options)?;
     let address = &serve.address;
