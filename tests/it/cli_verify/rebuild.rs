@@ -1,9 +1,14 @@
 //! What `rebuild` leaves behind, what it refuses, and what readers see of it.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{http_api::site::Site, support::run_at};
+use crate::{
+    http_api::site::{Answer, Site},
+    support::run_at,
+};
 
 const REBUILD: &[&str] = &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"];
 
@@ -114,7 +119,7 @@ async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
     });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
     while number(&pool, waits).await == 0 && !upkeep.is_finished() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
     sqlx::query("UPDATE centile_store.periods SET ranking_id = $1 WHERE kind = 'all_time'")
         .bind(building)
@@ -164,14 +169,24 @@ async fn what_was_read_before_a_swap_goes_on_after_it() {
         assert_eq!(again[same], standing[same], "{same}");
     }
     assert_ne!(again["version"], standing["version"]);
-    let top =
-        site.send(reqwest::Method::GET, &format!("{scores}?limit=10"), &[("if-none-match", &tag)], String::new()).await;
-    assert_eq!(top.status, 200);
-    assert_ne!(top.headers["etag"].to_str().unwrap(), tag);
+    until_another_tag(&site, &format!("{scores}?limit=10"), &tag).await.is(200);
     // The first answer again, with ranks read anew, though the ranking that it was given from is no more.
     let repeated = site.post(&ranked, &event).await.is(200);
     assert_eq!(repeated["periods"]["all_time"], first["periods"]["all_time"], "{repeated}");
     assert!(repeated["periods"]["all_time"]["rank"].is_u64(), "{repeated}");
+}
+
+/// The top once it is no longer the one of this tag: lists may lag by a quarter of a second.
+async fn until_another_tag(site: &Site, path: &str, tag: &str) -> Answer {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let answer = site.send(reqwest::Method::GET, path, &[("if-none-match", tag)], String::new()).await;
+        assert_eq!(answer.status == 304, answer.headers["etag"] == tag, "{answer:?}");
+        if answer.status != 304 {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "the tag stays {tag}");
+    }
 }
 
 /// What a top shows of a damaged ranking is not what it shows afterwards, though no score has come.
@@ -185,15 +200,7 @@ async fn a_mended_top_has_another_tag() {
     let wrong = site.get(path).await;
     assert_eq!(wrong.status, 200);
     run(&db, REBUILD).well();
-    // Lists may lag by a quarter of a second.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    let right = loop {
-        let right = site.get(path).await;
-        if right.headers["etag"] != wrong.headers["etag"] {
-            break right;
-        }
-        assert!(std::time::Instant::now() < deadline, "the tag stays {:?}", wrong.headers["etag"]);
-    };
+    let right = until_another_tag(&site, path, wrong.headers["etag"].to_str().unwrap()).await;
     assert_ne!(wrong.body["scores"], right.body["scores"]);
     let score: i64 = sqlx::query_scalar("SELECT score FROM centile.ranking('arena') WHERE position = 1")
         .fetch_one(&pool)
