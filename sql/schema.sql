@@ -29,13 +29,13 @@ CREATE TYPE centile_store.entry_change AS (
 
 COMMENT ON TYPE centile_store.entry_change IS 'What an event does to a player''s entry in one ranking; no score: the entry goes. is_last: no later event of the batch touches the entry.';
 
-CREATE FUNCTION centile.abandon_imports(p_board text) RETURNS integer
+CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);
     v_running   text;
-    v_abandoned integer;
+    v_abandoned text[];
 BEGIN
     -- First without the lock, which a load holds for long.
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
@@ -45,17 +45,22 @@ BEGIN
             USING ERRCODE = 'CB409', HINT = 'Stop it first.';
     END IF;
     PERFORM centile_store.lock_structure(v_board.id, true);
-    UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
-    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id);
-    GET DIAGNOSTICS v_abandoned = ROW_COUNT;
+    WITH abandoned AS (
+        UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
+        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id)
+        RETURNING i.id, i.source)
+    SELECT coalesce(array_agg(a.source ORDER BY a.id), '{}') INTO v_abandoned FROM abandoned a;
     PERFORM centile_store.release_dead_loads();
-    RETURN v_abandoned;
+    IF v_abandoned <> '{}' THEN
+        PERFORM centile_store.note_act(p_actor, 'abandon_imports', v_board.id, NULL, jsonb_build_object('sources', v_abandoned), 'imports');
+    END IF;
+    RETURN cardinality(v_abandoned);
 END
 $$;
 
-COMMENT ON FUNCTION centile.abandon_imports(p_board text) IS 'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';
+COMMENT ON FUNCTION centile.abandon_imports(p_board text, p_actor text) IS 'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';
 
-CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text) RETURNS boolean
+CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -71,12 +76,12 @@ BEGIN
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = v_user_id) THEN
         RETURN false;
     END IF;
-    PERFORM centile_store.record_act(v_board, v_lane, v_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason);
+    PERFORM centile_store.record_act(v_board, v_lane, v_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason, p_actor => p_actor);
     RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) IS 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
+COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
 
 CREATE FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint DEFAULT NULL::smallint, OUT transaction_id bigint, OUT to_refresh text[]) RETURNS record
     LANGUAGE plpgsql
@@ -130,15 +135,14 @@ BEGIN
     PERFORM centile_store.mark_corrected(v_closed);
     -- What would leave the range of bigint there is refused here, not at the refresh.
     PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
-    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
-    VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
-        'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
+    PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
+        'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END
 $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -149,22 +153,58 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives)
+         frozen_top_size, kept_archives, reading)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
-            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')))
+            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
+    PERFORM centile_store.note_act(p_actor, 'create_board', v_board_id, NULL, centile_store.board_rules(v_board_id), p_slug);
     RETURN v_board_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
-CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) RETURNS bigint
+CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER) RETURNS timestamp with time zone
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_created_at timestamptz;
+    v_live       text[];
+    v_unknown    text;
+BEGIN
+    SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.slug = slug.slug);
+    IF v_unknown IS NOT NULL THEN
+        RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
+    ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
+        RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
+    ELSIF p_expires_at <= clock_timestamp() THEN
+        RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
+    END IF;
+    -- Two at once would both count one.
+    LOCK TABLE centile_store.api_keys IN SHARE ROW EXCLUSIVE MODE;
+    SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
+    WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
+    IF cardinality(v_live) >= 2 THEN
+        RAISE EXCEPTION 'client % has two keys that work already: % and %', quote_literal(p_name), v_live[1], v_live[2]
+            USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
+    END IF;
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256)
+    RETURNING created_at INTO v_created_at;
+    PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
+        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at)), 'key ' || p_id);
+    RETURN v_created_at;
+END
+$$;
+
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text) IS 'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given; centile key create makes both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+
+CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -191,11 +231,13 @@ BEGIN
     RETURNING id INTO v_period_id;
     v_ranking_id := centile_store.create_ranking(v_board.id, v_period_id);
     UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+    PERFORM centile_store.note_act(p_actor, 'create_season', v_board.id, NULL,
+        jsonb_build_object('starts_at', p_starts_at, 'ends_at', p_ends_at), 'season:' || p_name);
     RETURN v_period_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) IS 'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) IS 'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.day_start(p_date date, p_zone text) RETURNS timestamp with time zone
     LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
@@ -317,6 +359,45 @@ $$;
 
 COMMENT ON FUNCTION centile.epoch() IS 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 
+CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT SESSION_USER, OUT user_id text, OUT period_ids bigint[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_revision bigint;
+    v_user     centile_store.users;
+BEGIN
+    -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
+    UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+    SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
+    IF v_user.erased_at IS NOT NULL THEN
+        user_id := v_user.external_id;
+        period_ids := ARRAY(SELECT p.id FROM centile_store.periods p WHERE centile_store.names_player(p.frozen_top, v_user.id) ORDER BY p.id);
+        RETURN;
+    END IF;
+    user_id := 'erased-' || gen_random_uuid();
+    UPDATE centile_store.users u
+    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', lane_hash = centile.lane_hash(user_id),
+        profile_revision = v_revision, erased_at = clock_timestamp()
+    WHERE u.id = v_user.id;
+    WITH renamed AS (
+        UPDATE centile_store.periods p
+        SET frozen_top = centile_store.renamed_in_top(p.frozen_top, v_user.id, user_id, '(erased)'), archive_revision = p.archive_revision + 1
+        WHERE centile_store.names_player(p.frozen_top, v_user.id)
+        RETURNING p.id)
+    SELECT coalesce(array_agg(r.id ORDER BY r.id), '{}') INTO period_ids FROM renamed r;
+    -- Delivered ones, too: they can be sent again.
+    UPDATE centile_store.outbox o
+    SET payload = jsonb_set(o.payload, '{top}', (
+        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_user THEN r.row || jsonb_build_object('user_id', user_id, 'user_name', '(erased)') ELSE r.row END ORDER BY r.place)
+        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
+    WHERE o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', p_user));
+    PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
+END
+$$;
+
+COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id text, OUT period_ids bigint[]) IS 'Forgets who a player was, and keeps the scores. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+
 CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
     SET search_path TO 'pg_catalog', 'pg_temp'
@@ -430,19 +511,24 @@ CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
 
 COMMENT ON FUNCTION centile.lane_hash(p_external_id text) IS 'First two bytes of the SHA-256 of a user id; modulo the board''s lanes it is the player''s lane. Example: SELECT centile.lane_hash(''ann'');';
 
-CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean) RETURNS void
+CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
     AS $$
+DECLARE
+    v_user_id bigint := centile_store.user_named(p_user);
 BEGIN
-    PERFORM centile_store.user_named(p_user);
     UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
-    WHERE external_id = p_user AND (banned_at IS NOT NULL) <> p_banned
+    WHERE id = v_user_id AND (banned_at IS NOT NULL) <> p_banned
       -- A ban that came in between stands.
       AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
+    IF FOUND THEN
+        PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
+            jsonb_build_object('banned', NOT p_banned), jsonb_strip_nulls(jsonb_build_object('banned', p_banned, 'reason', p_reason)), NULL, v_user_id);
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) IS 'Marks a user as banned or not; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
+COMMENT ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Marks a user as banned or not; centile.ban_user does the rest, board by board. Example: SELECT centile.mark_banned(''ann'', true);';
 
 CREATE FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) RETURNS integer
     LANGUAGE plpgsql
@@ -727,21 +813,23 @@ $$;
 
 COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.remove_webhook(p_board text) RETURNS void
+CREATE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_board);
+    v_url   text;
 BEGIN
-    DELETE FROM centile_store.webhooks WHERE board_id = v_board.id;
+    DELETE FROM centile_store.webhooks WHERE board_id = v_board.id RETURNING url INTO v_url;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no webhook of board %', quote_literal(p_board)
             USING ERRCODE = 'CB404', DETAIL = 'webhook', HINT = 'SELECT centile.set_webhook(…) makes one.';
     END IF;
+    PERFORM centile_store.note_act(p_actor, 'remove_webhook', v_board.id, jsonb_build_object('url', v_url), NULL, 'webhook');
 END
 $$;
 
-COMMENT ON FUNCTION centile.remove_webhook(p_board text) IS 'Has the events of a board sent nowhere any more. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
+COMMENT ON FUNCTION centile.remove_webhook(p_board text, p_actor text) IS 'Has the events of a board sent nowhere any more. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';
 
 CREATE FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) RETURNS integer
     LANGUAGE plpgsql
@@ -765,7 +853,7 @@ $$;
 
 COMMENT ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) IS 'Gives users new names and returns how many changed. Example: SELECT centile.rename_users(ARRAY[''ann''], ARRAY[''Ann B.'']);';
 
-CREATE FUNCTION centile.resend(p_event_id bigint) RETURNS text
+CREATE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT SESSION_USER) RETURNS text
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -781,13 +869,14 @@ BEGIN
             USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) makes one.';
     END IF;
     UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_event_id;
+    PERFORM centile_store.note_act(p_actor, 'resend', v_board.id, NULL, jsonb_build_object('event_id', p_event_id), 'outbox');
     RETURN v_board.slug;
 END
 $$;
 
-COMMENT ON FUNCTION centile.resend(p_event_id bigint) IS 'Has an event of the outbox sent again, and returns its board. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
+COMMENT ON FUNCTION centile.resend(p_event_id bigint, p_actor text) IS 'Has an event of the outbox sent again, and returns its board. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
-CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL::text) RETURNS bigint
+CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -797,11 +886,11 @@ DECLARE
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
-    RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason);
+    RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason, p_actor => p_actor);
 END
 $$;
 
-COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) IS 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
+COMMENT ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) IS 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';
 
 CREATE FUNCTION centile.resolve_period(p_board_id integer, p_selector text) RETURNS TABLE(kind text, label text, starts_at timestamp with time zone, ends_at timestamp with time zone, period_id bigint, ranking_id bigint, state text, archive_revision integer, meant_from timestamp with time zone, meant_until timestamp with time zone)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 1
@@ -854,12 +943,30 @@ $$;
 
 COMMENT ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) IS 'The period that a selector means now. Example: SELECT r.kind, r.label, r.starts_at, r.ends_at, r.period_id, r.state FROM centile.boards b CROSS JOIN LATERAL centile.resolve_period(b.board_id, ''week:2024-01-15'') r WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) RETURNS void
+CREATE FUNCTION centile.revoke_key(p_id text, p_actor text DEFAULT SESSION_USER) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_key centile_store.api_keys;
+BEGIN
+    SELECT * INTO v_key FROM centile_store.api_keys WHERE id = p_id FOR UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no key %', quote_literal(p_id) USING ERRCODE = 'CB404', DETAIL = 'key', HINT = 'SELECT key_id FROM centile.api_keys lists them.';
+    ELSIF v_key.revoked_at IS NULL THEN
+        UPDATE centile_store.api_keys SET revoked_at = clock_timestamp() WHERE id = p_id;
+        PERFORM centile_store.note_act(p_actor, 'revoke_key', NULL, '{"revoked": false}', '{"revoked": true}', 'key ' || p_id);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile.revoke_key(p_id text, p_actor text) IS 'Makes an API key useless. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
+
+CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 DECLARE
     v_board  centile_store.boards := centile_store.board_named(p_board);
-    v_is_new boolean;
+    v_was    centile_store.webhooks;
 BEGIN
     -- Before the table's own checks: they would show the row, and the secret with it, to the caller and to the server's log.
     IF p_url IS NULL OR octet_length(p_url) > 2048
@@ -870,18 +977,22 @@ BEGIN
     ELSIF p_secret IS NULL OR octet_length(p_secret) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
-    INSERT INTO centile_store.webhooks AS w (board_id, url, secret) VALUES (v_board.id, p_url, p_secret)
-    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret
-    -- Only a row that was updated bears the mark of the transaction that locked it.
-    RETURNING w.xmax = 0 INTO v_is_new;
-    IF v_is_new THEN
+    -- One after the other: each says what was there before it.
+    PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
+    SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
+    INSERT INTO centile_store.webhooks (board_id, url, secret) VALUES (v_board.id, p_url, p_secret)
+    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret;
+    IF v_was.board_id IS NULL THEN
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
+    -- Of the secret only whether it is another one.
+    PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
+        jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL::text, p_id text DEFAULT NULL::text, p_tiebreak smallint DEFAULT NULL::smallint) RETURNS TABLE(outcome text, detail text, repeated boolean, result jsonb)
     LANGUAGE plpgsql
@@ -912,15 +1023,17 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_slug);
     v_new   centile_store.boards;
+    v_was   jsonb;
 BEGIN
     PERFORM centile_store.lock_structure(v_board.id, true);
     v_board := centile_store.board_named(p_slug);
+    v_was := centile_store.board_rules(v_board.id);
     v_new := v_board;
     v_new.title := coalesce(p_title, v_board.title);
     v_new.mode := coalesce(p_mode, v_board.mode);
@@ -932,6 +1045,7 @@ BEGIN
     v_new.points_max := coalesce(p_points_max, v_board.points_max);
     v_new.frozen_top_size := coalesce(p_frozen_top_size, v_board.frozen_top_size);
     v_new.kept_archives := jsonb_strip_nulls(v_board.kept_archives || coalesce(p_kept_archives, '{}'));
+    v_new.reading := coalesce(p_reading, v_board.reading);
     IF v_new.time_zone <> v_board.time_zone THEN
         PERFORM centile_store.check_time_zone(v_new.time_zone);
     END IF;
@@ -945,18 +1059,19 @@ BEGIN
     UPDATE centile_store.boards
     SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, lanes = v_new.lanes,
         time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max,
-        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives
+        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives, reading = v_new.reading
     WHERE id = v_board.id;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
         INSERT INTO centile_store.board_lanes (board_id, lane)
         SELECT v_board.id, lane FROM generate_series(v_board.lanes, v_new.lanes - 1) AS lane;
     END IF;
+    PERFORM centile_store.note_act(p_actor, 'change_board', v_board.id, v_was, centile_store.board_rules(v_board.id), p_slug);
     RETURN v_board.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -974,7 +1089,7 @@ $$;
 
 COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Where a period differs from what the ledger gives: up to so many rows of each kind, and how many of the kind there are; no row when all is well. It reads all of the period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 
-CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text) RETURNS boolean
+CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -994,12 +1109,12 @@ BEGIN
                WHERE board_id = v_board.id AND user_id = v_target.user_id AND kind = 'void' AND voids_id = p_transaction_id) THEN
         RETURN false;
     END IF;
-    PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at);
+    PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at, p_actor);
     RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
+COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
 
 CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) RETURNS TABLE(bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], has_all_equals boolean)
     LANGUAGE sql STABLE
@@ -1301,7 +1416,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) IS 'Tiebreak and time of an entry, by the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';
 
-CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text) RETURNS bigint
+CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1325,13 +1440,14 @@ BEGIN
     IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;
+    PERFORM centile_store.note_act(p_actor, 'import', p_board_id, NULL, jsonb_build_object('source', p_source, 'import_id', v_import_id), 'imports');
     RETURN v_import_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
+COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
 
-CREATE FUNCTION centile_store.begin_load(p_board_id integer, p_source text) RETURNS bigint
+CREATE FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1349,13 +1465,13 @@ BEGIN
                   WHERE i.board_id = p_board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id)) THEN
         RAISE EXCEPTION 'an import into board % is running', v_slug USING ERRCODE = 'CB409', HINT = 'Wait until it has ended.';
     END IF;
-    v_import_id := centile_store.begin_import(p_board_id, p_source);
+    v_import_id := centile_store.begin_import(p_board_id, p_source, p_actor);
     UPDATE centile_store.boards SET loading_import_id = v_import_id WHERE id = p_board_id;
     RETURN v_import_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) IS 'Announces an import that fills a board as a whole and returns its number. Example: SELECT centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv'') IS NOT NULL AS is_announced;';
+COMMENT ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text) IS 'Announces an import that fills a board as a whole and returns its number. Example: SELECT centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv'') IS NOT NULL AS is_announced;';
 
 CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) RETURNS record
     LANGUAGE plpgsql
@@ -1408,6 +1524,7 @@ CREATE TABLE centile_store.boards (
     stripe_target integer DEFAULT 400 NOT NULL,
     balance_from bigint DEFAULT 100000 NOT NULL,
     loading_import_id bigint,
+    reading text DEFAULT 'public'::text NOT NULL,
     CONSTRAINT boards_balance_from_range CHECK ((balance_from >= 0)),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
@@ -1417,6 +1534,7 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,day,week,month}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
+    CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
     CONSTRAINT boards_stripe_target_range CHECK (((stripe_target >= 1) AND (stripe_target <= 100000))),
@@ -1432,6 +1550,8 @@ COMMENT ON COLUMN centile_store.boards.stripe_target IS 'Players that a stripe s
 COMMENT ON COLUMN centile_store.boards.balance_from IS 'Players from which on a ranking is spread evenly over the buckets.';
 
 COMMENT ON COLUMN centile_store.boards.loading_import_id IS 'The import that fills the board as a whole: no score is taken while it runs.';
+
+COMMENT ON COLUMN centile_store.boards.reading IS 'Who may read the board: everybody (public), or whoever has a key for it (key).';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -1449,6 +1569,14 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.board_named(p_slug text) IS 'The row of a board. Example: SELECT (centile_store.board_named(''main'')).mode;';
+
+CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT to_jsonb(b) - '{board_id,created_at}'::text[] FROM centile.boards b WHERE b.board_id = p_board_id
+$$;
+
+COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board as one object. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
 
 CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(is_above boolean, rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
@@ -7997,8 +8125,9 @@ CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at time
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    v_period centile_store.periods;
-    v_top    bytea;
+    v_period   centile_store.periods;
+    v_revision bigint := (SELECT revision FROM centile_store.profile_revision);
+    v_top      bytea;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     v_top := centile_store.freeze_top(p_period_id);
@@ -8008,6 +8137,12 @@ BEGIN
         RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
+    END IF;
+    -- Nobody is renamed from here on; whoever was meanwhile, and may have asked to be forgotten, is in the top under the new name.
+    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
+    IF NOT FOUND THEN
+        PERFORM FROM centile_store.profile_revision FOR SHARE;
+        v_top := centile_store.freeze_top(p_period_id);
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods
@@ -10487,6 +10622,14 @@ $$;
 
 COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
 
+CREATE FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) RETURNS boolean
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT coalesce(convert_from(p_top, 'UTF8')::jsonb -> 'rows' @> jsonb_build_array(jsonb_build_object('internal_id', p_user_id)), false)
+$$;
+
+COMMENT ON FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) IS 'Whether a frozen top has a player in it. Example: SELECT label, centile_store.names_player(frozen_top, 1) FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id;';
+
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
@@ -10530,6 +10673,18 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
 $$;
 
 COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.stripe_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
+
+CREATE FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text DEFAULT NULL::text, p_user_id bigint DEFAULT NULL::bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, user_id, before, after)
+    SELECT p_actor, p_action, p_board_id, p_subject, p_user_id, c.before, c.after
+    FROM (SELECT (SELECT jsonb_object_agg(m.key, m.value) FROM jsonb_each(p_before) m WHERE p_after -> m.key IS DISTINCT FROM m.value) AS before,
+                 (SELECT jsonb_object_agg(m.key, m.value) FROM jsonb_each(p_after) m WHERE p_before -> m.key IS DISTINCT FROM m.value) AS after) c
+    WHERE num_nonnulls(c.before, c.after) > 0
+$$;
+
+COMMENT ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) IS 'Notes an act by an administrator''s right in the audit log. Called by every function that does one. Example: SELECT centile_store.note_act(''dora'', ''change_board'', 1, ''{"title": "Main board"}'', ''{"title": "Main"}'', ''main'');';
 
 CREATE FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) RETURNS void
     LANGUAGE sql
@@ -11056,7 +11211,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'After an import: entries of players who were ever reset, from the ledger. Example: SELECT centile_store.recompute_reset_players(b, 0::smallint, ''{1}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
-CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone) RETURNS bigint
+CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -11088,11 +11243,13 @@ BEGIN
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
+    PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
+        jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
     RETURN v_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval, p_open boolean DEFAULT true) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result json, batch bigint, crowded bigint[])
     LANGUAGE plpgsql
@@ -11355,11 +11512,11 @@ BEGIN
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
     RETURNING * INTO v_after;
-    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
-    SELECT p_actor, 'refresh', v_after.board_id, v_after.kind || ':' || v_after.label,
-           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
-           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is,
-                              'reason', p_reason);
+    PERFORM centile_store.note_act(p_actor, 'refresh', v_after.board_id,
+        jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
+        jsonb_strip_nulls(jsonb_build_object(
+            'revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
+        v_after.kind || ':' || v_after.label);
     RETURN v_after.archive_revision;
 END
 $$;
@@ -11611,6 +11768,19 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) IS 'Renames players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.rename_load_players(0, 1000);';
+
+CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
+    LANGUAGE sql IMMUTABLE
+    AS $$
+    SELECT convert_to(jsonb_set(t.top, '{rows}', (
+        SELECT jsonb_agg(CASE WHEN (r.row ->> 'internal_id')::bigint = p_user_id
+                              THEN r.row || jsonb_build_object('user_id', p_external_id, 'user_name', p_name, 'avatar', NULL)
+                              ELSE r.row END ORDER BY r.place)
+        FROM jsonb_array_elements(t.top -> 'rows') WITH ORDINALITY AS r (row, place)))::text, 'UTF8')
+    FROM (SELECT convert_from(p_top, 'UTF8')::jsonb AS top) t
+$$;
+
+COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top in which a player is called otherwise. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
 
 CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) RETURNS bigint
     LANGUAGE plpgsql
@@ -14114,10 +14284,10 @@ CREATE TABLE centile_store.api_keys (
     revoked_at timestamp with time zone,
     last_used_at timestamp with time zone,
     CONSTRAINT api_keys_hash_length CHECK ((octet_length(secret_sha256) = 32)),
-    CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['server'::text, 'admin'::text])))
+    CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text])))
 );
 
-COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256.';
+COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256. A client, which is what the name is, has two at most that are live.';
 
 CREATE VIEW centile.api_keys AS
  SELECT api_keys.id AS key_id,
@@ -14196,6 +14366,7 @@ CREATE TABLE centile_store.users (
     lane_hash integer NOT NULL,
     profile_revision bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
+    erased_at timestamp with time zone,
     CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
     CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
     CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
@@ -14204,6 +14375,8 @@ CREATE TABLE centile_store.users (
 );
 
 COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
+
+COMMENT ON COLUMN centile_store.users.erased_at IS 'When all that told who the player was was replaced; the scores are still there.';
 
 CREATE VIEW centile.archive_differences AS
  SELECT b.slug AS board,
@@ -14249,13 +14422,15 @@ CREATE TABLE centile_store.audit_log (
     actor text NOT NULL,
     action text NOT NULL,
     board_id integer,
-    subject text NOT NULL,
+    subject text,
     before jsonb,
     after jsonb,
-    CONSTRAINT audit_log_actor_length CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 128)))
+    user_id bigint,
+    CONSTRAINT audit_log_actor_length CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 128))),
+    CONSTRAINT audit_log_of_something CHECK ((num_nonnulls(subject, user_id) = 1))
 );
 
-COMMENT ON TABLE centile_store.audit_log IS 'Who did what by an administrator''s right; append-only.';
+COMMENT ON TABLE centile_store.audit_log IS 'Who did what by an administrator''s right, and to what: a player, or whatever the subject names; append-only.';
 
 CREATE VIEW centile.audit_log AS
  SELECT a.id AS audit_id,
@@ -14263,11 +14438,12 @@ CREATE VIEW centile.audit_log AS
     a.actor,
     a.action,
     b.slug AS board,
-    a.subject,
+    COALESCE(a.subject, u.external_id) AS subject,
     a.before,
     a.after
-   FROM (centile_store.audit_log a
-     LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)));
+   FROM ((centile_store.audit_log a
+     LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)))
+     LEFT JOIN centile_store.users u ON ((u.id = a.user_id)));
 
 COMMENT ON VIEW centile.audit_log IS 'Who did what by an administrator''s right. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log ORDER BY audit_id DESC LIMIT 3;';
 
@@ -14286,6 +14462,7 @@ CREATE VIEW centile.boards AS
     boards.layout_bounds,
     boards.frozen_top_size,
     boards.kept_archives,
+    boards.reading,
     boards.created_at
    FROM centile_store.boards;
 
@@ -15150,20 +15327,23 @@ GRANT USAGE ON SCHEMA centile_archive TO centile_service;
 
 GRANT USAGE ON SCHEMA centile_store TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.abandon_imports(p_board text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.abandon_imports(p_board text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.day_start(p_date date, p_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.day_start(p_date date, p_zone text) TO centile_reader;
@@ -15183,6 +15363,9 @@ REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id text, OUT period_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id text, OUT period_ids bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_service;
@@ -15194,8 +15377,8 @@ REVOKE ALL ON FUNCTION centile.lane_hash(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.lane_hash(p_external_id text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.open_periods(p_board_id integer, p_times timestamp with time zone[]) TO centile_service;
@@ -15248,24 +15431,27 @@ REVOKE ALL ON FUNCTION centile.ranking(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.remove_webhook(p_board text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.remove_webhook(p_board text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.remove_webhook(p_board text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.remove_webhook(p_board text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.rename_users(p_external_ids text[], p_names text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.resend(p_event_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.resend(p_event_id bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile.resend(p_event_id bigint, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.resend(p_event_id bigint, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.reset_player(p_board text, p_user text, p_reason text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea) TO centile_service;
+REVOKE ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) TO centile_service;
@@ -15278,15 +15464,15 @@ REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) TO centile_service;
@@ -15333,11 +15519,11 @@ GRANT ALL ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_i
 REVOKE ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
@@ -15346,6 +15532,9 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_servi
 
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.board_rules(p_board_id integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
@@ -15516,8 +15705,14 @@ GRANT ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket sma
 REVOKE ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text, p_user_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;
@@ -15576,8 +15771,8 @@ GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking
 REVOKE ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) TO centile_service;
@@ -15605,6 +15800,9 @@ GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_
 
 REVOKE ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) TO centile_service;

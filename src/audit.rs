@@ -29,6 +29,8 @@ const MOST_LOOKS: u32 = 3;
 const BUCKETS: i16 = 100;
 /// The timer does not count the rows of a bucket of more players.
 const MOST_ROWS: i64 = 1_000_000;
+/// Whether fewer players than these are spread evenly says nothing.
+const LEAST_PLAYERS: i64 = 10_000;
 /// No look of the timer takes longer by much; the next goes on where it stopped.
 const MOST_TIME: Duration = Duration::from_secs(1);
 
@@ -226,6 +228,8 @@ struct Findings {
     bucket: i16,
     /// The ranking after which to go on.
     after: i64,
+    /// How uneven each ranking is.
+    skew: BTreeMap<i64, f64>,
     /// By ranking and bucket (none: the sums of all) what is not right, by bucket and stripe.
     wrong: BTreeMap<(i64, Option<i16>), BTreeSet<Place>>,
 }
@@ -239,6 +243,7 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
     let (bucket, after) = {
         let mut findings = lock(&service.lookout);
         findings.wrong.retain(|(ranking_id, _), _| rankings.contains(ranking_id));
+        findings.skew.retain(|ranking_id, _| rankings.contains(ranking_id));
         (findings.bucket, findings.after)
     };
     let mut reached = 0;
@@ -251,6 +256,8 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
             let found = service.store.count_differences(ranking_id, of, Some(MOST_ROWS)).await?;
             note(&service.lookout, ranking_id, of, &found);
         }
+        let skew = service.store.bucket_skew(ranking_id, LEAST_PLAYERS).await?.unwrap_or_default();
+        lock(&service.lookout).skew.insert(ranking_id, skew);
     }
     let mut findings = lock(&service.lookout);
     findings.after = reached;
@@ -259,6 +266,7 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
     }
     let count = findings.wrong.values().map(BTreeSet::len).sum();
     telemetry::set_count_differences(count);
+    telemetry::set_bucket_skew(findings.skew.values().copied().fold(0.0, f64::max));
     Ok(count)
 }
 

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Error, Result, service::Service, user::check_text};
+use crate::{Error, Result, act::Actor, service::Service, user::check_text};
 
 /// How a player's score in a period follows from the player's score transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
@@ -98,6 +98,34 @@ impl Ties {
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Shared, Self::First, Self::Tiebreak].into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// Who may read a board.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum Reading {
+    /// Everybody.
+    #[default]
+    Public,
+    /// Whoever has a key for the board.
+    Key,
+}
+
+impl Reading {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Key => "key",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Public, Self::Key].into_iter().find(|it| it.name() == name)
     }
 }
 
@@ -245,6 +273,8 @@ pub struct NewBoard {
     pub frozen_top_size: i32,
     /// How many closed periods keep their archive.
     pub kept_archives: KeptArchives,
+    /// Who may read.
+    pub reading: Reading,
 }
 
 /// Changes to a board. What would change the meaning of its scores is refused once events exist.
@@ -270,6 +300,8 @@ pub struct BoardChange {
     pub frozen_top_size: Option<i32>,
     /// Changes to how many closed periods keep their archive.
     pub kept_archives: KeptArchivesChange,
+    /// Who may read from now on.
+    pub reading: Option<Reading>,
 }
 
 /// A board as it stands.
@@ -301,6 +333,8 @@ pub struct Board {
     pub frozen_top_size: i32,
     /// How many closed periods keep their archive.
     pub kept_archives: KeptArchives,
+    /// Who may read.
+    pub reading: Reading,
     /// When the board was made.
     pub created_at: DateTime<Utc>,
 }
@@ -331,7 +365,7 @@ impl FirstLayout {
 }
 
 /// Makes a board. [`Error::Conflict`] when the slug is taken, [`Error::Invalid`] for rules that contradict each other.
-pub async fn create(service: &Service, new: NewBoard) -> Result<Board> {
+pub async fn create(service: &Service, new: NewBoard, by: &Actor) -> Result<Board> {
     check_lanes(new.lanes)?;
     check_frozen_top_size(Some(new.frozen_top_size))?;
     for (&kind, &kept) in &new.kept_archives {
@@ -349,7 +383,7 @@ pub async fn create(service: &Service, new: NewBoard) -> Result<Board> {
     let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let lanes = new.lanes.unwrap_or(i16::try_from(cores.min(DEFAULT_LANES_MAX)).unwrap_or(1));
-    service.store.create_board(&new, lanes, &bounds).await?;
+    service.store.create_board(&new, lanes, &bounds, by).await?;
     service.boards.forget(&new.slug);
     find(service, &new.slug).await.map(|board| Board::clone(&board))
 }
@@ -381,7 +415,7 @@ pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
 }
 
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
-pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange) -> Result<Board> {
+pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange, by: &Actor) -> Result<Board> {
     check_lanes(change.lanes)?;
     check_frozen_top_size(change.frozen_top_size)?;
     for (&kind, kept) in &change.kept_archives {
@@ -390,7 +424,7 @@ pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange) ->
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
-    service.store.update_board(slug.as_str(), &change).await?;
+    service.store.update_board(slug.as_str(), &change, by).await?;
     service.boards.forget(slug);
     find(service, slug).await.map(|board| Board::clone(&board))
 }

@@ -7,6 +7,7 @@ use chrono::{DateTime, Utc};
 
 use crate::{
     Error, Result,
+    act::{Act, Actor},
     board::Board,
     cache::CacheKey,
     period::{PeriodSelector, PeriodState},
@@ -215,20 +216,14 @@ pub struct Refreshed {
 /// Brings the archive and the frozen top of a closed period up to the ledger of now; readers see the old or the new.
 /// [`Error::Conflict`] when the period is not closed or its archive was dropped, [`Error::Unavailable`] when another process
 /// is closing or refreshing.
-pub async fn refresh(
-    service: &Service,
-    board: &Board,
-    selector: &PeriodSelector,
-    actor: &str,
-    reason: Option<&str>,
-) -> Result<Refreshed> {
+pub async fn refresh(service: &Service, board: &Board, selector: &PeriodSelector, act: &Act) -> Result<Refreshed> {
     let named = named(service, board, selector).await?;
     let Some(period_id) = named.period_id.filter(|_| named.state == PeriodState::Closed) else {
         return Err(Error::Conflict(format!("{} of board {} is not closed", named.name, board.slug)));
     };
     let another = || Error::unavailable("another process closes or refreshes periods just now; try again after it");
     let mut closer = service.store.closer().await?.ok_or_else(another)?;
-    let (revision, players) = closer.refresh(period_id, actor, reason).await?;
+    let (revision, players) = closer.refresh(period_id, act).await?;
     closer.end().await;
     cache_top(service, period_id).await;
     Ok(Refreshed { period: named.name, revision, players })
@@ -245,10 +240,8 @@ pub struct ScoreCorrection {
     pub tiebreak: Option<i16>,
     /// The time it counts for.
     pub at: DateTime<Utc>,
-    /// Why.
-    pub reason: String,
-    /// Who says so.
-    pub actor: String,
+    /// Who says so, and why: a correction has a reason.
+    pub act: Act,
 }
 
 /// Adds a score of the past, also to closed periods. The transaction's id, and the closed periods whose archives do not hold
@@ -262,8 +255,7 @@ pub async fn correct(service: &Service, board: &Board, correction: &ScoreCorrect
             points: correction.points,
             tiebreak: correction.tiebreak,
             at: correction.at,
-            reason: &correction.reason,
-            actor: &correction.actor,
+            act: &correction.act,
         })
         .await
 }
@@ -313,6 +305,6 @@ pub async fn remove_released(service: &Service) -> Result<u64> {
 
 /// Gives up the imports of a board that were cut short, so that its periods can be closed; gives their number.
 /// [`Error::Conflict`] while one is running.
-pub async fn abandon_imports(service: &Service, board: &Board) -> Result<u64> {
-    service.store.abandon_imports(board.slug.as_str()).await
+pub async fn abandon_imports(service: &Service, board: &Board, by: &Actor) -> Result<u64> {
+    service.store.abandon_imports(board.slug.as_str(), by).await
 }

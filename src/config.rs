@@ -16,6 +16,9 @@ const EVERYWHERE: &str = "Settings of every command";
 /// Connections of a command that does one thing and ends.
 const COMMAND_CONNECTIONS: u32 = 2;
 
+/// How long one of its statements may run; what takes long by its nature has no limit.
+const COMMAND_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The settings of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = EVERYWHERE)]
@@ -24,9 +27,13 @@ pub struct Config {
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_url: Option<String>,
 
-    /// Address of the Redis that caches, `redis://HOST:PORT`; without it each instance caches in its own memory
+    /// Address of the Redis that caches, `redis://HOST:PORT`, or `rediss://` over TLS; without it each instance caches in its own memory
     #[arg(long, env = "REDIS_URL", value_name = "URL", hide_env_values = true, global = true)]
     redis_url: Option<String>,
+
+    /// File with the certificates (PEM) of the authorities that vouch for Redis over TLS; the machine's own unless given
+    #[arg(long, env = "REDIS_CA", value_name = "FILE", global = true)]
+    redis_ca: Option<PathBuf>,
 
     /// What all keys in Redis begin with, so that several installations can share one
     #[arg(long, env = "REDIS_PREFIX", value_name = "PREFIX", default_value = "centile", global = true)]
@@ -75,6 +82,10 @@ impl Config {
         self.redis_url.as_deref().filter(|url| !url.is_empty())
     }
 
+    fn redis_ca(&self) -> Option<PathBuf> {
+        self.redis_ca.clone().filter(|file| !file.as_os_str().is_empty())
+    }
+
     /// The log filter that was asked for, or `default`.
     #[must_use]
     pub fn log_filter(&self, default: &str) -> EnvFilter {
@@ -86,20 +97,20 @@ impl Config {
         Ok(service::Settings {
             database_url: self.database_url()?.to_owned(),
             redis_url: self.redis_url().map(ToOwned::to_owned),
+            redis_ca: self.redis_ca(),
             redis_prefix: self.redis_prefix.clone(),
             read_connections: COMMAND_CONNECTIONS,
             write_connections: COMMAND_CONNECTIONS,
+            statement_timeout: COMMAND_STATEMENT_TIMEOUT,
             maintenance_every: None,
         })
     }
 
     /// How an instance that serves connects.
     pub fn for_serving(&self, instance: &Instance) -> Result<service::Settings> {
-        Ok(instance.service(
-            self.database_url()?.to_owned(),
-            self.redis_url().map(ToOwned::to_owned),
-            &self.redis_prefix,
-        ))
+        let redis_url = self.redis_url().map(ToOwned::to_owned);
+        let settings = instance.service(self.database_url()?.to_owned(), redis_url, &self.redis_prefix);
+        Ok(service::Settings { redis_ca: self.redis_ca(), ..settings })
     }
 }
 
@@ -132,10 +143,25 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,
 
+    /// Seconds that a statement may run; one that is not answered two seconds later is given up, with its connection
+    #[arg(long, env = "CENTILE_STATEMENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    statement_timeout: u32,
+
     /// Seconds between two looks at whether a period is over and to be closed
     #[arg(long, env = "CENTILE_MAINTENANCE_EVERY", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     maintenance_every: u32,
+
+    /// Seconds that `/readyz` says no before the listener is closed when this ends: what a load balancer takes to notice
+    #[arg(long, env = "CENTILE_DRAIN", value_name = "SECONDS", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=600))]
+    drain: u32,
+
+    /// Seconds that requests under way then have to be answered
+    #[arg(long, env = "CENTILE_STOP_WITHIN", value_name = "SECONDS", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=600))]
+    stop_within: u32,
 
     /// Leaves closing, ledger months, expired ids and whatever else has to be looked after to other instances, or to cron
     #[arg(long, env = "CENTILE_NO_MAINTENANCE", value_parser = FalseyValueParser::new())]
@@ -151,7 +177,14 @@ impl Instance {
             workers: self.workers.map_or_else(cores, |workers| workers.get().into()),
             body_limit_bytes: self.body_limit,
             default_board: self.default_board.clone(),
+            stop_within: Duration::from_secs(self.stop_within.into()),
         }
+    }
+
+    /// How long to go on serving once it is asked to end.
+    #[must_use]
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain.into())
     }
 
     /// What the service is told, for these servers.
@@ -160,9 +193,11 @@ impl Instance {
         service::Settings {
             database_url,
             redis_url,
+            redis_ca: None,
             redis_prefix: redis_prefix.to_owned(),
             read_connections: self.read_connections,
             write_connections: self.write_connections,
+            statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }
     }

@@ -79,6 +79,15 @@ impl Error {
         Self::Invalid { field: field.into(), message: message.into() }
     }
 
+    /// The same refusal, in which the field is called as the caller called it.
+    #[must_use]
+    pub fn in_field(self, field: impl Into<String>) -> Self {
+        match self {
+            Self::Invalid { message, .. } => Self::invalid(field, message),
+            other => other,
+        }
+    }
+
     /// An [`Error::NotFound`] without a hint.
     pub fn not_found(what: &'static str, name: impl Into<String>) -> Self {
         Self::NotFound { what, name: name.into(), hint: None }

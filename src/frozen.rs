@@ -12,6 +12,7 @@ use crate::{
     cache::CacheKey,
     service::Service,
     store::{archive::ArchiveState, period::MeantPeriod, rank::StoredRow},
+    telemetry::{self, Origin},
 };
 
 /// Bytes of frozen tops that this process keeps, about.
@@ -63,16 +64,19 @@ pub(crate) async fn frozen(
     };
     let known = &service.tops.frozen.0;
     if let Some(frozen) = known.get(&key) {
+        telemetry::count_read("closed", Origin::Here);
         return Ok(Some(frozen));
     }
     if let Some(bytes) = service.cache.get(&key).await
         && let Ok(frozen) = serde_json::from_slice(&bytes)
     {
+        telemetry::count_read("closed", Origin::Shared);
         let frozen = Arc::new(frozen);
         known.insert(key, Arc::clone(&frozen));
         return Ok(Some(frozen));
     }
     let Some(bytes) = service.store.frozen_top(meant, state.archive).await? else { return Ok(None) };
+    telemetry::count_read("closed", Origin::Database);
     let frozen: Frozen = serde_json::from_slice(&bytes)
         .map_err(|error| Error::Internal(format!("the frozen top of {key} cannot be read: {error}")))?;
     let frozen = Arc::new(frozen);

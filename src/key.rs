@@ -12,12 +12,7 @@ use rand::TryRng as _;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::{
-    Error, Result,
-    board::{self, BoardSlug},
-    service::Service,
-    user::check_text,
-};
+use crate::{Error, Result, act::Actor, board::BoardSlug, service::Service, user::check_text};
 
 /// Hexadecimal digits of a key's id.
 const ID_DIGITS: usize = 16;
@@ -25,10 +20,14 @@ const ID_DIGITS: usize = 16;
 const SECRET_BYTES: usize = 32;
 
 /// What a key is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, clap::ValueEnum)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema, clap::ValueEnum,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Writes scores.
+    /// Reads boards that ask for a key.
+    Reader,
+    /// Writes scores and names players, and reads.
     Server,
     /// Everything.
     Admin,
@@ -39,6 +38,7 @@ impl Role {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Reader => "reader",
             Self::Server => "server",
             Self::Admin => "admin",
         }
@@ -55,10 +55,34 @@ impl FromStr for Role {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        [Self::Server, Self::Admin]
+        [Self::Reader, Self::Server, Self::Admin]
             .into_iter()
             .find(|role| role.name() == name)
-            .ok_or_else(|| Error::invalid("role", format!("{name:?} is not a role: server, admin")))
+            .ok_or_else(|| Error::invalid("role", format!("{name:?} is not a role: reader, server, admin")))
+    }
+}
+
+/// Whether a key works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    /// It works.
+    Active,
+    /// Its time is over.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl KeyState {
+    /// Its name in JSON and in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
     }
 }
 
@@ -67,11 +91,11 @@ impl FromStr for Role {
 pub struct Key {
     /// Public part, in clear inside the key's text.
     pub id: String,
-    /// Name given by whoever made it.
+    /// Whom it was made for: a client has two keys at most that work, so that each can be replaced while the other does.
     pub name: String,
     /// What it is for.
     pub role: Role,
-    /// Boards it may write; all when empty.
+    /// Boards that it is for; all when empty.
     pub boards: Vec<BoardSlug>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
@@ -84,13 +108,48 @@ pub struct Key {
 }
 
 impl Key {
+    /// Whether it works, by this machine's clock.
+    #[must_use]
+    pub fn state(&self) -> KeyState {
+        if self.revoked_at.is_some() {
+            KeyState::Revoked
+        } else if self.expires_at.is_some_and(|at| at <= Utc::now()) {
+            KeyState::Expired
+        } else {
+            KeyState::Active
+        }
+    }
+
+    /// Refuses a key that may not read `board`.
+    pub fn may_read(&self, board: &BoardSlug) -> Result<()> {
+        if self.is_for(board) {
+            Ok(())
+        } else {
+            Err(Error::Forbidden(format!("key {} may not read board {board}", self.id)))
+        }
+    }
+
     /// Refuses a key that may not write scores on `board`.
     pub fn may_write(&self, board: &BoardSlug) -> Result<()> {
-        if self.role == Role::Admin || self.boards.is_empty() || self.boards.contains(board) {
+        self.may_serve()?;
+        if self.is_for(board) {
             Ok(())
         } else {
             Err(Error::Forbidden(format!("key {} may not write to board {board}", self.id)))
         }
+    }
+
+    /// Refuses a key that only reads.
+    pub fn may_serve(&self) -> Result<()> {
+        if self.role == Role::Reader {
+            Err(Error::Forbidden(format!("key {} is a reader key; this needs a server key", self.id)))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn is_for(&self, board: &BoardSlug) -> bool {
+        self.boards.is_empty() || self.boards.contains(board)
     }
 
     /// Refuses a key that is not an admin's.
@@ -113,18 +172,24 @@ pub async fn authenticate(service: &Service, authorization: Option<&str>) -> Res
         .and_then(|(scheme, key)| scheme.eq_ignore_ascii_case("bearer").then_some(key.trim_start()))
         .ok_or_else(|| Error::Unauthorized("the key is sent as Authorization: Bearer ctl_…".to_owned()))?;
     let (id, secret) = parse(text).ok_or_else(refused)?;
-    let known = if let Some(known) = service.keys.0.get(id) {
-        known
-    } else {
-        let stored = service.store.key(id).await?.ok_or_else(refused)?;
-        let known = Arc::new(KnownKey { key: Arc::new(stored.key), secret_sha256: stored.secret_sha256 });
-        service.keys.0.insert(id.to_owned(), Arc::clone(&known));
-        service.store.touch_key(id).await?;
-        known
+    let (known, is_new) = match service.keys.0.get(id) {
+        Some(known) => (known, false),
+        None => {
+            let stored = service.store.key(id).await?.ok_or_else(refused)?;
+            let known = Arc::new(KnownKey { key: Arc::new(stored.key), secret_sha256: stored.secret_sha256 });
+            service.keys.0.insert(id.to_owned(), Arc::clone(&known));
+            (known, true)
+        }
     };
     let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&known.secret_sha256));
-    let is_over = known.key.expires_at.is_some_and(|at| at <= Utc::now());
-    if matches && !is_over && known.key.revoked_at.is_none() { Ok(Arc::clone(&known.key)) } else { Err(refused()) }
+    if !matches || known.key.state() != KeyState::Active {
+        return Err(refused());
+    }
+    // Reading goes on while nothing can be written.
+    if is_new && let Err(error) = service.store.touch_key(id).await {
+        tracing::warn!(key = id, %error, "that a key was used could not be noted");
+    }
+    Ok(Arc::clone(&known.key))
 }
 
 /// Id and secret of a key's text.
@@ -134,39 +199,29 @@ fn parse(text: &str) -> Option<(&str, &str)> {
         .then_some((id, secret))
 }
 
-/// Makes a key; the text returned beside it is shown once and stored nowhere.
-pub async fn create(
-    service: &Service,
-    name: &str,
-    role: Role,
-    boards: &[BoardSlug],
-    expires_at: Option<DateTime<Utc>>,
-) -> Result<(Key, String)> {
-    check_text("name", name, 128)?;
-    if expires_at.is_some_and(|at| at <= Utc::now()) {
-        return Err(Error::invalid("expires_at", "lies in the past"));
-    }
-    if role == Role::Admin && !boards.is_empty() {
-        return Err(Error::invalid("boards", "an admin key is for all boards; name boards for a server key only"));
-    }
-    for board in boards {
-        board::find(service, board).await?;
-    }
+/// What a new key is to be.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Whom it is made for, in 1 to 128 bytes.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Boards that it is for, none for all; an admin key is for all.
+    pub boards: Vec<BoardSlug>,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// Makes a key; the text returned beside it is shown once and stored nowhere. [`Error::Conflict`] when two of the same
+/// name work already.
+pub async fn create(service: &Service, new: NewKey, by: &Actor) -> Result<(Key, String)> {
+    check_text("name", &new.name, 128)?;
     let id = random_hex(ID_DIGITS / 2)?;
     let secret = random_hex(SECRET_BYTES)?;
-    let digest = Sha256::digest(secret.as_bytes());
-    let created_at = service.store.create_key(&id, name, role, boards, expires_at, digest.as_slice()).await?;
+    let created_at = service.store.create_key(&id, &new, &Sha256::digest(secret.as_bytes()), by).await?;
     let text = format!("ctl_{id}_{secret}");
-    let key = Key {
-        id,
-        name: name.to_owned(),
-        role,
-        boards: boards.to_vec(),
-        created_at,
-        expires_at,
-        revoked_at: None,
-        last_used_at: None,
-    };
+    let NewKey { name, role, boards, expires_at } = new;
+    let key = Key { id, name, role, boards, created_at, expires_at, revoked_at: None, last_used_at: None };
     Ok((key, text))
 }
 
@@ -189,10 +244,10 @@ pub async fn list(service: &Service) -> Result<Vec<Key>> {
 }
 
 /// Revokes a key; other instances notice within 5 s. [`Error::NotFound`] when there is none of this id.
-pub async fn revoke(service: &Service, id: &str) -> Result<()> {
-    let found = service.store.revoke_key(id).await?;
+pub async fn revoke(service: &Service, id: &str, by: &Actor) -> Result<()> {
+    service.store.revoke_key(id, by).await?;
     service.keys.0.invalidate(id);
-    if found { Ok(()) } else { Err(Error::not_found("key", id)) }
+    Ok(())
 }
 
 /// A key and what its secret is compared with.

@@ -15,6 +15,8 @@ pub mod season;
 pub mod top;
 pub mod user;
 
+pub mod act;
+
 pub mod audit;
 pub mod closing;
 pub mod outbox;

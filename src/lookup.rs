@@ -16,7 +16,7 @@ use tokio::{
         Semaphore,
         oneshot::{self, error::RecvError},
     },
-    time::{Instant, timeout},
+    time::Instant,
 };
 
 use crate::{
@@ -24,9 +24,10 @@ use crate::{
     counts::KnownCounts,
     service::Service,
     store::{
-        PATIENCE, SILENCE,
+        PATIENCE,
         rank::{BucketStanding, Question},
     },
+    telemetry::{self, Origin},
 };
 
 /// Statements of one question that run at the same time; whoever asks meanwhile shares the next.
@@ -171,12 +172,17 @@ impl Question {
     ) -> Result<Option<(vec::IntoIter<BucketStanding>, Arc<KnownCounts>)>> {
         let known = service.counts.known(service, self.ranking).await?;
         let version = known.as_ref().map(|known| &known.version);
-        let found = timeout(SILENCE, service.store.standings(self, user_ids, version)).await;
-        let found = found.map_err(|_| Error::unavailable("PostgreSQL does not answer"))?;
-        let Some(found) = found? else { return Ok(None) };
+        let found = service.store.standings(self, user_ids, version).await?;
+        let Some(found) = found else { return Ok(None) };
         let counts = match (found.counts, known) {
-            (Some(counts), _) => service.counts.learn(service, self.ranking, found.version, counts).await,
-            (None, Some(known)) if known.version == found.version => known,
+            (Some(counts), _) => {
+                telemetry::count_read("counts", Origin::Database);
+                service.counts.learn(service, self.ranking, found.version, counts).await
+            }
+            (None, Some(known)) if known.version == found.version => {
+                telemetry::count_read("counts", Origin::Here);
+                known
+            }
             // Known of an earlier life of the database: once more, without.
             _ => {
                 service.counts.forget(self.ranking);

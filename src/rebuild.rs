@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Error, Result,
+    act::Act,
     board::Board,
     closing,
     layout::{self, Kept},
@@ -91,8 +92,7 @@ pub async fn open_periods(
 pub async fn rebuild(
     service: &Service,
     OpenPeriod(period): &OpenPeriod,
-    actor: &str,
-    reason: Option<&str>,
+    act: &Act,
     mut tell: impl FnMut(Step),
 ) -> Result<Rebuilt> {
     let begin = Instant::now();
@@ -100,7 +100,7 @@ pub async fn rebuild(
     tell(Step::Entries(rebuilder.fill_entries().await?));
     let players = rebuilder.fill_buckets().await?;
     tell(Step::LaidOut(players));
-    let before = swap(&mut rebuilder, actor, reason, &mut tell).await?;
+    let before = swap(&mut rebuilder, act, &mut tell).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
     let kept = layout::keep(&service.store, after).await?;
@@ -112,17 +112,12 @@ pub async fn rebuild(
 
 /// Catches up until the rest is small enough to be taken in while writers wait, and swaps. Where scores come faster than rounds
 /// get shorter, the writers wait for longer.
-async fn swap(
-    rebuilder: &mut Rebuilder,
-    actor: &str,
-    reason: Option<&str>,
-    tell: &mut impl FnMut(Step),
-) -> Result<i64> {
+async fn swap(rebuilder: &mut Rebuilder, act: &Act, tell: &mut impl FnMut(Step)) -> Result<i64> {
     let (mut limit, mut fewest, mut patience) = (LAST_ROWS, u64::MAX, PATIENT_ROUNDS);
     loop {
         let caught = rebuilder.catch_up().await?;
         tell(Step::CaughtUp(caught));
-        if let Some(before) = rebuilder.swap(limit, actor, reason).await? {
+        if let Some(before) = rebuilder.swap(limit, act).await? {
             return Ok(before);
         }
         if caught < fewest {

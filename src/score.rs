@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
+    act::Act,
     board::Board,
     service::Service,
     store::score::{HistoryPlace, Recorded, StoredStanding},
@@ -184,14 +185,14 @@ pub(crate) fn refusal(board: &Board, outcome: &str, detail: Option<&str>) -> Err
 }
 
 /// Undoes one score transaction in the periods that are still open.
-pub async fn void(service: &Service, board: &Board, transaction_id: i64, reason: Option<&str>) -> Result<()> {
-    service.store.void_score(board.slug.as_str(), transaction_id, reason).await?;
+pub async fn void(service: &Service, board: &Board, transaction_id: i64, act: &Act) -> Result<()> {
+    service.store.void_score(board.slug.as_str(), transaction_id, act).await?;
     service.acknowledged_all(board.id).await
 }
 
 /// Makes a player start anew in the periods that hold now.
-pub async fn reset(service: &Service, board: &Board, user_id: &UserId, reason: Option<&str>) -> Result<()> {
-    service.store.reset_player(board.slug.as_str(), user_id.as_str(), reason).await?;
+pub async fn reset(service: &Service, board: &Board, user_id: &UserId, act: &Act) -> Result<()> {
+    service.store.reset_player(board.slug.as_str(), user_id.as_str(), act).await?;
     service.acknowledged_all(board.id).await
 }
 

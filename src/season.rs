@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use crate::{Error, Result, board::Board, period::PeriodState, service::Service, user::check_text};
+use crate::{Error, Result, act::Actor, board::Board, period::PeriodState, service::Service, user::check_text};
 
 /// A season of a board.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,9 +58,15 @@ impl Edge {
 
 /// Makes a season. [`Error::Invalid`] when it cannot be, [`Error::Conflict`] when its name is taken or scores lie within
 /// its bounds already.
-pub async fn create(service: &Service, board: &Board, name: &str, starts_at: Edge, ends_at: Edge) -> Result<Season> {
+pub async fn create(
+    service: &Service,
+    board: &Board,
+    name: &str,
+    (starts_at, ends_at): (Edge, Edge),
+    by: &Actor,
+) -> Result<Season> {
     check_text("name", name, 40)?;
-    service.store.create_season(board, name, starts_at, ends_at).await?;
+    service.store.create_season(board, name, starts_at, ends_at, by).await?;
     let season = service.store.seasons(board, Some(name)).await?.pop();
     season.ok_or_else(|| Error::not_found("season", name))
 }

@@ -1,17 +1,27 @@
 //! What every request shares: pools, caches and writers of one instance.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, counts::CountsCache,
-    key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages, store::Store,
+    Error, Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, counts::CountsCache,
+    key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages, store::Store, telemetry,
     top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
 const CACHE_BYTES: u64 = 64 << 20;
+
+/// How often what is counted is put into its histograms.
+const NUMBERS_KEPT_EVERY: Duration = Duration::from_secs(5);
 
 /// How to reach the servers.
 #[derive(Debug, Clone)]
@@ -20,14 +30,27 @@ pub struct Settings {
     pub database_url: String,
     /// Redis, as a URL; an in-process cache without.
     pub redis_url: Option<String>,
+    /// Certificates of the authorities that vouch for it over TLS; the machine's own without.
+    pub redis_ca: Option<PathBuf>,
     /// What every key in Redis begins with.
     pub redis_prefix: String,
     /// Connections for reading.
     pub read_connections: u32,
     /// Connections for writing: at least one per lane that is busy at the same time.
     pub write_connections: u32,
+    /// How long a statement may run.
+    pub statement_timeout: Duration,
     /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
     pub maintenance_every: Option<Duration>,
+}
+
+/// That requests can be answered, and with what.
+#[derive(Debug, Clone, Copy)]
+pub struct Readiness {
+    /// Whether the database's schema is a newer one than this program's.
+    pub has_newer_schema: bool,
+    /// Whether the cache answers; always, when it is in this process.
+    pub cache_is_reachable: bool,
 }
 
 /// Pools, caches and writers of one instance.
@@ -46,6 +69,7 @@ pub struct Service {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) lookout: Lookout,
     pub(crate) writers: Writers,
+    leaving: AtomicBool,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -55,9 +79,9 @@ impl Service {
     /// current runtime.
     #[expect(clippy::unused_async, reason = "must be called within a runtime, on which the writers will run")]
     pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
-        let store = Store::new(&settings.database_url, settings.read_connections, settings.write_connections)?;
+        let store = Store::new(settings)?;
         let cache = match &settings.redis_url {
-            Some(url) => Cache::redis(url, &settings.redis_prefix)?,
+            Some(url) => Cache::redis(url, settings.redis_ca.as_deref(), &settings.redis_prefix)?,
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
         let acknowledged = Arc::new(Acknowledged::default());
@@ -76,26 +100,40 @@ impl Service {
             pages: SharedPages::default(),
             tops: TopCache::default(),
             acknowledged,
+            leaving: AtomicBool::new(false),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
         });
         let (keeper, store) = (Arc::clone(&service.keeper), service.store.clone());
         let keeping = async move { keeper.run(&store).await };
         service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(keeping));
+        service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(async {
+            let mut ticks = tokio::time::interval(NUMBERS_KEPT_EVERY);
+            loop {
+                ticks.tick().await;
+                telemetry::keep();
+            }
+        }));
         if let Some(every) = settings.maintenance_every {
             upkeep::start(&service, every, &service.tasks, &service.stopping);
         }
         Ok(service)
     }
 
-    /// Whether requests can be answered: [`crate::Error::Unavailable`] while PostgreSQL does not answer.
-    pub async fn ready(&self) -> Result<()> {
-        self.store.ping().await
+    /// Whether requests can be answered, and with what. [`Error::Unavailable`] while PostgreSQL does not answer, or has not the
+    /// schema that this program needs, and once [`Service::leave`] was called.
+    pub async fn ready(&self) -> Result<Readiness> {
+        if self.leaving.load(Ordering::Relaxed) {
+            return Err(Error::unavailable("this instance is about to stop"));
+        }
+        let (has_newer_schema, cache_is_reachable) =
+            tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable());
+        Ok(Readiness { has_newer_schema: has_newer_schema?, cache_is_reachable })
     }
 
-    /// Whether the cache answers; always, when it is in this process.
-    pub async fn cache_is_reachable(&self) -> bool {
-        self.cache.is_reachable().await
+    /// From now on no more requests are to be sent here; those that come are answered.
+    pub fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
     }
 
     /// Notes that all that stands in the ledger of a board now may have been acknowledged here.

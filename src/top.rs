@@ -27,6 +27,7 @@ use crate::{
         period::{ArchiveRef, MeantPeriod, RankingRef, Source},
         rank::RankingState,
     },
+    telemetry::{self, Origin},
 };
 
 /// For how long a list may go on being served after its state was last seen to be current.
@@ -140,6 +141,7 @@ pub async fn top(
         (lag < MAY_LAG && kept.holds.covers(&acknowledged_before)).then(|| answer(&kept, None))
     };
     if let Some(top) = fresh() {
+        telemetry::count_read("top", Origin::Here);
         return Ok(top);
     }
     // Whoever waits here looks again: a refill that began too early to cover what was acknowledged does not do. One that began after
@@ -147,6 +149,7 @@ pub async fn top(
     let refill = service.tops.refills.get_with(key.clone(), Arc::default);
     let mut last_failure = refill.lock().await;
     if let Some(top) = fresh() {
+        telemetry::count_read("top", Origin::Here);
         return Ok(top);
     }
     let renewed = match &*last_failure {
@@ -165,6 +168,7 @@ pub async fn top(
         }
         Err(error @ Error::Unavailable { .. }) => {
             let last = service.tops.lists.get(&key);
+            telemetry::count_read("top", Origin::Stale);
             last.map(|kept| answer(&kept, Some(kept.confirmed_at.elapsed()))).ok_or(error)
         }
         Err(error) => Err(error),
@@ -172,6 +176,7 @@ pub async fn top(
 }
 
 fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
+    telemetry::note_top_age(kept.confirmed_at.elapsed());
     let is_closed = matches!(kept.holds, Holds::Everything { .. });
     Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, stale_for }
 }
@@ -241,6 +246,7 @@ async fn closed(
     let named_etag = format!("{}.{limit}", state.etag());
     if let Some(kept) = service.tops.lists.get(&key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
     {
+        telemetry::count_read("top", Origin::Here);
         return Ok(Some(Kept { holds, confirmed_at: asked_at, ..kept }));
     }
     let Some(frozen) = frozen::frozen(service, meant, &state, size).await? else { return Ok(None) };
@@ -267,16 +273,16 @@ async fn current(
 ) -> Option<Kept> {
     let limit = key.2;
     if let Some(kept) = service.tops.lists.get(&key).filter(|kept| *kept.etag == *etag) {
+        telemetry::count_read("top", Origin::Here);
         return Some(Kept { confirmed_at: asked_at, ..kept });
     }
     let bytes = service.cache.get(&cache_key(ranking, state, limit)).await?;
     let shared: Shared<'_> = serde_json::from_slice(&bytes).ok()?;
-    (shared.etag == etag).then(|| Kept {
-        body: shared.body.into(),
-        etag: etag.into(),
-        holds: Holds::from(state),
-        confirmed_at: asked_at,
-    })
+    if shared.etag != etag {
+        return None;
+    }
+    telemetry::count_read("top", Origin::Shared);
+    Some(Kept { body: shared.body.into(), etag: etag.into(), holds: Holds::from(state), confirmed_at: asked_at })
 }
 
 /// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.
@@ -291,6 +297,7 @@ async fn read(
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = service.store.page(meant, ranking, 1, rows).await? else { return Ok(None) };
+    telemetry::count_read("top", Origin::Database);
     let page = rank::page_of(board, rank::header(&meant.period, &state), rows);
     let kept = Kept {
         body: render(board, &page)?.into(),

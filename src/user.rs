@@ -2,7 +2,12 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{Error, Result, board, service::Service};
+use crate::{
+    Error, Result,
+    act::{Act, Actor},
+    board,
+    service::Service,
+};
 
 /// Most bytes of a user's metadata, as JSON.
 const METADATA_MAX_BYTES: usize = 8_192;
@@ -107,25 +112,42 @@ pub async fn find(service: &Service, user_id: &UserId) -> Result<User> {
 /// Takes a player out of every open ranking until unbanned; an act in the ledger of every board the player has played.
 ///
 /// May be run again when it was cut short: the mark on the user, set first, already keeps scores out.
-pub async fn ban(service: &Service, user_id: &UserId, reason: Option<&str>) -> Result<User> {
-    set_banned(service, user_id, true, reason).await
+pub async fn ban(service: &Service, user_id: &UserId, act: &Act) -> Result<User> {
+    set_banned(service, user_id, true, act).await
 }
 
 /// Puts a banned player back where the ledger says. May be run again when it was cut short: the mark goes last.
-pub async fn unban(service: &Service, user_id: &UserId, reason: Option<&str>) -> Result<User> {
-    set_banned(service, user_id, false, reason).await
+pub async fn unban(service: &Service, user_id: &UserId, act: &Act) -> Result<User> {
+    set_banned(service, user_id, false, act).await
 }
 
-async fn set_banned(service: &Service, user_id: &UserId, banned: bool, reason: Option<&str>) -> Result<User> {
+/// Forgets who a player was: id, name, avatar and metadata are replaced wherever they are kept, frozen tops included; scores stay.
+/// Gives the new id, by which it may be run again when it was cut short. There is no way back.
+///
+/// [`Error::Unavailable`] when it is done in PostgreSQL and Redis, which still has tops with the name, did not answer.
+pub async fn erase(service: &Service, user_id: &UserId, by: &Actor) -> Result<String> {
+    let (erased, periods) = service.store.erase_user(user_id.as_str(), by).await?;
+    // These stay in Redis for ever; nobody would read them, for the archive's revision is another, but there they would be.
+    if service.cache.forget_closed(&periods).await {
+        Ok(erased)
+    } else {
+        Err(Error::unavailable(format!(
+            "the player is {erased} now; Redis did not answer and may still have the name in tops of closed periods: erase {erased} once \
+             it does"
+        )))
+    }
+}
+
+async fn set_banned(service: &Service, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
     if banned {
-        service.store.mark_banned(user_id.as_str(), true).await?;
+        service.store.mark_banned(user_id.as_str(), true, act).await?;
     } else {
         find(service, user_id).await?;
     }
     // A board that is being loaded, for one, keeps the others from nothing.
     let mut failed = None;
     for board in board::list(service).await? {
-        match service.store.ban_user(board.slug.as_str(), user_id.as_str(), banned, reason).await {
+        match service.store.ban_user(board.slug.as_str(), user_id.as_str(), banned, act).await {
             Ok(()) => service.acknowledged_all(board.id).await?,
             Err(Error::Unavailable { message, retry_after }) => {
                 let message = format!("{message}; done on the other boards, run it again for this one");
@@ -138,7 +160,7 @@ async fn set_banned(service: &Service, user_id: &UserId, banned: bool, reason: O
         return Err(error);
     }
     if !banned {
-        service.store.mark_banned(user_id.as_str(), false).await?;
+        service.store.mark_banned(user_id.as_str(), false, act).await?;
     }
     find(service, user_id).await
 }

@@ -12,7 +12,7 @@ use hyper::Uri;
 use rand::TryRng as _;
 use sha2::Sha256;
 
-use crate::{Error, Result, board::Board, service::Service};
+use crate::{Error, Result, act::Actor, board::Board, service::Service};
 
 /// What the text of a secret begins with.
 const SECRET_PREFIX: &str = "whsec_";
@@ -153,8 +153,8 @@ pub struct Webhook {
 }
 
 /// Has the events of a board sent to `url`, signed with `secret`. In place of an earlier address and secret, if there were any.
-pub async fn set(service: &Service, board: &Board, url: &WebhookUrl, secret: &Secret) -> Result<()> {
-    service.store.set_webhook(board.slug.as_str(), url.as_str(), secret.as_bytes()).await
+pub async fn set(service: &Service, board: &Board, url: &WebhookUrl, secret: &Secret, by: &Actor) -> Result<()> {
+    service.store.set_webhook(board.slug.as_str(), url.as_str(), secret.as_bytes(), by).await
 }
 
 /// Where the events of a board go. [`Error::NotFound`] when it has no webhook.
@@ -164,8 +164,8 @@ pub async fn find(service: &Service, board: &Board) -> Result<Webhook> {
 }
 
 /// Has the events of a board sent nowhere. [`Error::NotFound`] when it has no webhook.
-pub async fn remove(service: &Service, board: &Board) -> Result<()> {
-    service.store.remove_webhook(board.slug.as_str()).await
+pub async fn remove(service: &Service, board: &Board, by: &Actor) -> Result<()> {
+    service.store.remove_webhook(board.slug.as_str(), by).await
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
+    time::Instant,
 };
 
 use tokio::{
@@ -20,6 +21,7 @@ use crate::{
     layout::Keeper,
     score::Event,
     store::{Store, score::Recorded},
+    telemetry,
 };
 
 /// A batch takes no more jobs once it has this many events.
@@ -102,6 +104,12 @@ impl Writers {
         let (queue, jobs) = mpsc::unbounded_channel();
         self.tasks.spawn_on(write_lane(self.shared.clone(), board_id, lane, jobs), &self.runtime);
         Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)) }
+    }
+
+    /// Events that wait for their writer, or are with it.
+    pub(crate) fn waiting(&self) -> usize {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.values().map(|lane| QUEUE_EVENTS - lane.room.available_permits()).sum()
     }
 
     /// Takes no more events, and waits until those accepted are written.
@@ -198,7 +206,9 @@ async fn record_newcomers(shared: &Shared, board_id: i32, lane: i16, events: &[&
 
 /// Writes a batch, and tells whom it concerns.
 async fn record(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Vec<Recorded>> {
+    let begin = Instant::now();
     let recorded = shared.store.record_scores(board_id, lane, &events.iter().copied().collect()).await?;
+    telemetry::count_batch(events.len(), begin.elapsed());
     if let Some(last) = recorded.last() {
         let accepted = recorded.iter().filter(|one| one.result.is_some()).count();
         shared.keeper.note_accepted(board_id, accepted as u64);

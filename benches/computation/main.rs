@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, error::Error, hint::black_box};
 
 use centile::{
-    board::{Board, Mode, Order, PeriodKind, Ties},
+    board::{Board, Mode, Order, PeriodKind, Reading, Ties},
     period::{Period, PeriodSelector, PeriodState},
     rank::{Header, Page, Row},
     score::Event,
@@ -83,6 +83,7 @@ fn board() -> Result<Board, Box<dyn Error>> {
         points_max: 1_000_000,
         frozen_top_size: 100,
         kept_archives: BTreeMap::new(),
+        reading: Reading::Public,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })
 }

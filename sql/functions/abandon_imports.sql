@@ -1,12 +1,12 @@
 -- Gives up the imports of a board that were cut short and will not be run again, so that its periods can be closed. What they
 -- have written stays.
-CREATE FUNCTION centile.abandon_imports(p_board text) RETURNS integer
+CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT session_user) RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board     centile_store.boards := centile_store.board_named(p_board);
     v_running   text;
-    v_abandoned integer;
+    v_abandoned text[];
 BEGIN
     -- First without the lock, which a load holds for long.
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
@@ -16,13 +16,18 @@ BEGIN
             USING ERRCODE = 'CB409', HINT = 'Stop it first.';
     END IF;
     PERFORM centile_store.lock_structure(v_board.id, true);
-    UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
-    WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id);
-    GET DIAGNOSTICS v_abandoned = ROW_COUNT;
+    WITH abandoned AS (
+        UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
+        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id)
+        RETURNING i.id, i.source)
+    SELECT coalesce(array_agg(a.source ORDER BY a.id), '{}') INTO v_abandoned FROM abandoned a;
     PERFORM centile_store.release_dead_loads();
-    RETURN v_abandoned;
+    IF v_abandoned <> '{}' THEN
+        PERFORM centile_store.note_act(p_actor, 'abandon_imports', v_board.id, NULL, jsonb_build_object('sources', v_abandoned), 'imports');
+    END IF;
+    RETURN cardinality(v_abandoned);
 END
 $$;
 
-COMMENT ON FUNCTION centile.abandon_imports(text) IS
+COMMENT ON FUNCTION centile.abandon_imports(text, text) IS
 'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';

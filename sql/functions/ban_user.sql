@@ -1,6 +1,6 @@
 -- Bans or unbans a player on one board. centile.mark_banned comes first in a ban and last in an unban, each in its own
 -- transaction: so no score slips in between, and whatever was cut short can be run again.
-CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL) RETURNS boolean
+CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -16,10 +16,10 @@ BEGIN
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = v_user_id) THEN
         RETURN false;
     END IF;
-    PERFORM centile_store.record_act(v_board, v_lane, v_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason);
+    PERFORM centile_store.record_act(v_board, v_lane, v_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason, p_actor => p_actor);
     RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION centile.ban_user(text, text, boolean, text) IS
+COMMENT ON FUNCTION centile.ban_user(text, text, boolean, text, text) IS
 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';

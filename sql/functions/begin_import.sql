@@ -1,7 +1,7 @@
 -- Announces an import: until it has ended, none of the board's periods is closed, so that no line is refused because a clock
 -- struck meanwhile. Closings that have begun but not ended are called off. An import of the same file that was cut short
 -- goes on under its own number; nobody knows what came through standard input. The session holds a lock until it ends, by which others see that the import is alive.
-CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text) RETURNS bigint
+CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -25,9 +25,10 @@ BEGIN
     IF NOT pg_try_advisory_lock(1128615509, v_import_id::integer) THEN
         RAISE EXCEPTION 'another session holds the lock of import %', v_import_id USING ERRCODE = 'CB409', HINT = 'See pg_locks, classid 1128615509.';
     END IF;
+    PERFORM centile_store.note_act(p_actor, 'import', p_board_id, NULL, jsonb_build_object('source', p_source, 'import_id', v_import_id), 'imports');
     RETURN v_import_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_import(integer, text) IS
+COMMENT ON FUNCTION centile_store.begin_import(integer, text, text) IS
 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';

@@ -1,7 +1,7 @@
 -- Announces an import that fills a board as a whole, like any import, and marks the board: until it has ended or its session is dead,
 -- nothing else is written there. Only for a board without events: what has to be told from what was there before is the ordinary
 -- import's business.
-CREATE FUNCTION centile_store.begin_load(p_board_id integer, p_source text) RETURNS bigint
+CREATE FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -19,11 +19,11 @@ BEGIN
                   WHERE i.board_id = p_board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id)) THEN
         RAISE EXCEPTION 'an import into board % is running', v_slug USING ERRCODE = 'CB409', HINT = 'Wait until it has ended.';
     END IF;
-    v_import_id := centile_store.begin_import(p_board_id, p_source);
+    v_import_id := centile_store.begin_import(p_board_id, p_source, p_actor);
     UPDATE centile_store.boards SET loading_import_id = v_import_id WHERE id = p_board_id;
     RETURN v_import_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_load(integer, text) IS
+COMMENT ON FUNCTION centile_store.begin_load(integer, text, text) IS
 'Announces an import that fills a board as a whole and returns its number. Example: SELECT centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv'') IS NOT NULL AS is_announced;';

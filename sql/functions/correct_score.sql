@@ -54,9 +54,8 @@ BEGIN
     PERFORM centile_store.mark_corrected(v_closed);
     -- What would leave the range of bigint there is refused here, not at the refresh.
     PERFORM e.score FROM unnest(v_closed) AS c (period_id) CROSS JOIN LATERAL centile.entries_from_ledger(c.period_id, NULL, ARRAY[v_user_id]) e;
-    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, after)
-    VALUES (p_actor, 'correct', v_board.id, p_user, jsonb_build_object(
-        'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason));
+    PERFORM centile_store.note_act(p_actor, 'correct', v_board.id, NULL, jsonb_strip_nulls(jsonb_build_object(
+        'transaction_id', transaction_id, 'points', p_points, 'tiebreak', p_tiebreak, 'at', p_at, 'reason', p_reason)), NULL, v_user_id);
 END
 $$;
 

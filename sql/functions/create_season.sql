@@ -1,5 +1,5 @@
 -- A season is a period with a name and bounds of its own, made before its first score. It may overlap anything.
-CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz) RETURNS bigint
+CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamptz, p_ends_at timestamptz, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -26,9 +26,11 @@ BEGIN
     RETURNING id INTO v_period_id;
     v_ranking_id := centile_store.create_ranking(v_board.id, v_period_id);
     UPDATE centile_store.periods SET state = 'open', ranking_id = v_ranking_id WHERE id = v_period_id;
+    PERFORM centile_store.note_act(p_actor, 'create_season', v_board.id, NULL,
+        jsonb_build_object('starts_at', p_starts_at, 'ends_at', p_ends_at), 'season:' || p_name);
     RETURN v_period_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_season(text, text, timestamptz, timestamptz) IS
+COMMENT ON FUNCTION centile.create_season(text, text, timestamptz, timestamptz, text) IS
 'Makes a season and returns its period id. Example: SELECT centile.create_season(''main'', ''spring'', centile.day_start(''2030-03-01'', ''UTC''), centile.day_start(''2030-06-01'', ''UTC'')) IS NOT NULL AS is_made;';

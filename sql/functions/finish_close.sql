@@ -4,8 +4,9 @@ CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at time
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    v_period centile_store.periods;
-    v_top    bytea;
+    v_period   centile_store.periods;
+    v_revision bigint := (SELECT revision FROM centile_store.profile_revision);
+    v_top      bytea;
 BEGIN
     SELECT * INTO STRICT v_period FROM centile_store.periods WHERE id = p_period_id;
     v_top := centile_store.freeze_top(p_period_id);
@@ -15,6 +16,12 @@ BEGIN
         RAISE EXCEPTION 'the period is closed already' USING ERRCODE = 'CB409';
     ELSIF v_period.cut_off_at IS DISTINCT FROM p_cut_off_at THEN
         RETURN false;
+    END IF;
+    -- Nobody is renamed from here on; whoever was meanwhile, and may have asked to be forgotten, is in the top under the new name.
+    PERFORM FROM centile_store.profile_revision r WHERE r.revision = v_revision FOR SHARE;
+    IF NOT FOUND THEN
+        PERFORM FROM centile_store.profile_revision FOR SHARE;
+        v_top := centile_store.freeze_top(p_period_id);
     END IF;
     UPDATE centile_store.rankings SET released_at = clock_timestamp() WHERE id = v_period.ranking_id;
     UPDATE centile_store.periods

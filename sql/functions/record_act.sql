@@ -4,7 +4,7 @@
 -- what comes after, so its time is later than every event of the lane.
 CREATE FUNCTION centile_store.record_act(
     p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text,
-    p_voids_id bigint DEFAULT NULL, p_voids_at timestamptz DEFAULT NULL) RETURNS bigint
+    p_voids_id bigint DEFAULT NULL, p_voids_at timestamptz DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -36,9 +36,11 @@ BEGIN
     END IF;
     PERFORM centile_store.mark_corrected(v_closed);
     PERFORM centile_store.recompute_entries(p_lane.lane, v_rankings, ARRAY[p_user_id]);
+    PERFORM centile_store.note_act(p_actor, p_kind, p_board.id, NULL,
+        jsonb_strip_nulls(jsonb_build_object('transaction_id', v_id, 'voids', p_voids_id, 'reason', p_reason)), NULL, p_user_id);
     RETURN v_id;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.record_act(centile_store.boards, centile_store.board_lanes, bigint, text, text, bigint, timestamptz) IS
+COMMENT ON FUNCTION centile_store.record_act(centile_store.boards, centile_store.board_lanes, bigint, text, text, bigint, timestamptz, text) IS
 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';

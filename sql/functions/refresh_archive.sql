@@ -42,11 +42,11 @@ BEGIN
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
     RETURNING * INTO v_after;
-    INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
-    SELECT p_actor, 'refresh', v_after.board_id, v_after.kind || ':' || v_after.label,
-           jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
-           jsonb_build_object('revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is,
-                              'reason', p_reason);
+    PERFORM centile_store.note_act(p_actor, 'refresh', v_after.board_id,
+        jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
+        jsonb_strip_nulls(jsonb_build_object(
+            'revision', v_after.archive_revision, 'players', v_after.archive_players, 'batches', v_is, 'reason', p_reason)),
+        v_after.kind || ':' || v_after.label);
     RETURN v_after.archive_revision;
 END
 $$;

@@ -1,17 +1,19 @@
 -- From here on the events of the board are for those who poll; what waits, waits for nobody any more.
-CREATE FUNCTION centile.remove_webhook(p_board text) RETURNS void
+CREATE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT session_user) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board centile_store.boards := centile_store.board_named(p_board);
+    v_url   text;
 BEGIN
-    DELETE FROM centile_store.webhooks WHERE board_id = v_board.id;
+    DELETE FROM centile_store.webhooks WHERE board_id = v_board.id RETURNING url INTO v_url;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'no webhook of board %', quote_literal(p_board)
             USING ERRCODE = 'CB404', DETAIL = 'webhook', HINT = 'SELECT centile.set_webhook(…) makes one.';
     END IF;
+    PERFORM centile_store.note_act(p_actor, 'remove_webhook', v_board.id, jsonb_build_object('url', v_url), NULL, 'webhook');
 END
 $$;
 
-COMMENT ON FUNCTION centile.remove_webhook(text) IS
+COMMENT ON FUNCTION centile.remove_webhook(text, text) IS
 'Has the events of a board sent nowhere any more. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.remove_webhook(''main'');';

@@ -1,5 +1,5 @@
 -- Has an event sent anew, delivered or not, put off or not. Attempts are counted from here, and so the pauses between them begin anew.
-CREATE FUNCTION centile.resend(p_event_id bigint) RETURNS text
+CREATE FUNCTION centile.resend(p_event_id bigint, p_actor text DEFAULT session_user) RETURNS text
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -15,9 +15,10 @@ BEGIN
             USING ERRCODE = 'CB409', HINT = 'SELECT centile.set_webhook(…) makes one.';
     END IF;
     UPDATE centile_store.outbox SET delivered_at = NULL, attempts = 0, next_attempt_at = clock_timestamp() WHERE id = p_event_id;
+    PERFORM centile_store.note_act(p_actor, 'resend', v_board.id, NULL, jsonb_build_object('event_id', p_event_id), 'outbox');
     RETURN v_board.slug;
 END
 $$;
 
-COMMENT ON FUNCTION centile.resend(bigint) IS
+COMMENT ON FUNCTION centile.resend(bigint, text) IS
 'Has an event of the outbox sent again, and returns its board. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex'')), centile.resend(1) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';

@@ -1,5 +1,5 @@
 -- A player starts anew in the periods that hold now.
-CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL) RETURNS bigint
+CREATE FUNCTION centile.reset_player(p_board text, p_user text, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -9,9 +9,9 @@ DECLARE
 BEGIN
     PERFORM centile.ensure_ledger_months(now(), now());
     v_lane := centile_store.lock_lane(v_board, p_user);
-    RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason);
+    RETURN centile_store.record_act(v_board, v_lane, v_user_id, 'reset', p_reason, p_actor => p_actor);
 END
 $$;
 
-COMMENT ON FUNCTION centile.reset_player(text, text, text) IS
+COMMENT ON FUNCTION centile.reset_player(text, text, text, text) IS
 'Resets a player in the current periods of a board and returns the act''s id in the ledger. Example: SELECT centile.reset_player(''main'', ''ann'', ''asked for it'');';

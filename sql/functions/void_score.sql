@@ -1,5 +1,5 @@
 -- Undoes one score in the periods that are still open. Doing it twice does it once.
-CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL) RETURNS boolean
+CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS boolean
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -19,10 +19,10 @@ BEGIN
                WHERE board_id = v_board.id AND user_id = v_target.user_id AND kind = 'void' AND voids_id = p_transaction_id) THEN
         RETURN false;
     END IF;
-    PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at);
+    PERFORM centile_store.record_act(v_board, v_lane, v_target.user_id, 'void', p_reason, p_transaction_id, v_target.occurred_at, p_actor);
     RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION centile.void_score(text, bigint, text) IS
+COMMENT ON FUNCTION centile.void_score(text, bigint, text, text) IS
 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';

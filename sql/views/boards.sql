@@ -1,7 +1,7 @@
 -- Boards with their rules.
 CREATE VIEW centile.boards AS
 SELECT id AS board_id, slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-       frozen_top_size, kept_archives, created_at
+       frozen_top_size, kept_archives, reading, created_at
 FROM centile_store.boards;
 
 COMMENT ON VIEW centile.boards IS

@@ -43,6 +43,16 @@ pub enum CacheKey {
 }
 
 impl CacheKey {
+    /// What it is a name of, for operators.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Counts { .. } => "counts",
+            Self::Top { .. } => "top",
+            Self::Closed { .. } => "closed",
+            Self::User { .. } => "user",
+        }
+    }
+
     /// How long a value of this key may be kept; `None` for ever.
     #[must_use]
     pub fn lifetime(&self) -> Option<Duration> {
@@ -52,6 +62,24 @@ impl CacheKey {
             Self::Closed { .. } => None,
         }
     }
+}
+
+/// What every [`CacheKey::Closed`] of a period matches below `prefix`, as Redis writes patterns: of every epoch, revision and size.
+pub(super) fn closed_pattern(prefix: &str, period: i64) -> String {
+    let mut pattern = String::new();
+    for character in prefix.chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '\\' | '^' | '-') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    format!("{pattern}:closed:*:{period}:*")
+}
+
+/// Whether a key below `prefix` is a [`CacheKey::Closed`] of this period.
+pub(super) fn is_of_closed(key: &str, prefix: &str, period: i64) -> bool {
+    let parts = key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix(":closed:"));
+    parts.and_then(|parts| parts.split(':').nth(1)).is_some_and(|found| found == period.to_string())
 }
 
 impl fmt::Display for CacheKey {

@@ -11,6 +11,7 @@ mod remote;
 pub use key::CacheKey;
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -20,7 +21,7 @@ use std::{
 
 use moka::Expiry;
 
-use crate::Result;
+use crate::{Result, telemetry};
 use remote::Remote;
 
 /// No value is kept that takes more bytes than this, key and frame included; what is longer is not ours.
@@ -122,10 +123,11 @@ impl Cache {
 
     /// A cache in the Redis at `url`, which is connected to when it is first needed and may come and go.
     ///
-    /// [`Error::Invalid`](crate::Error::Invalid) when `url` is not one; the message does not repeat it.
-    pub fn redis(url: &str, prefix: impl Into<String>) -> Result<Self> {
+    /// `authorities` is a file with certificates that vouch for it over TLS; the machine's own do without.
+    /// [`Error::Invalid`](crate::Error::Invalid) when it cannot be read, or `url` is none; the message does not repeat it.
+    pub fn redis(url: &str, authorities: Option<&Path>, prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
-        let remote = Remote::new(url, prefix.clone())?;
+        let remote = Remote::new(url, authorities, prefix.clone())?;
         Ok(Self::new(prefix, Place::Redis(Box::new(remote))))
     }
 
@@ -148,6 +150,7 @@ impl Cache {
             None
         });
         add(if found.is_some() { &tally.hits } else { &tally.misses });
+        telemetry::count_shared_read(key.kind(), found.is_some());
         found
     }
 
@@ -157,6 +160,27 @@ impl Cache {
         match self.store(key, value).await {
             Ok(()) => add(&tally.puts),
             Err(failure) => tally.add_failure(failure),
+        }
+    }
+
+    /// Drops all that is kept of these closed periods, of whatever revision; `false` when Redis did not answer.
+    pub(crate) async fn forget_closed(&self, periods: &[i64]) -> bool {
+        let prefix = &self.0.prefix;
+        match &self.0.place {
+            Place::InProcess(kept) => {
+                let gone = kept.iter().map(|(key, _)| key);
+                let gone = gone.filter(|key| periods.iter().any(|period| key::is_of_closed(key, prefix, *period)));
+                gone.for_each(|key| kept.invalidate(&*key));
+                true
+            }
+            Place::Redis(remote) => {
+                for period in periods {
+                    if remote.remove(&key::closed_pattern(prefix, *period)).await.is_err() {
+                        return false;
+                    }
+                }
+                true
+            }
         }
     }
 

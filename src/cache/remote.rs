@@ -7,12 +7,15 @@
 //! it may lead nowhere.
 
 use std::{
+    fs,
+    path::Path,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use deadpool_redis::redis::{
-    AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Client, Cmd, FromRedisValue, IntoConnectionInfo as _, RedisError, TlsCertificates,
+    aio::MultiplexedConnection, cmd,
 };
 
 use super::{
@@ -23,6 +26,9 @@ use crate::{Error, Result};
 
 /// A call takes no longer than this, with connecting and everything.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Keys that one call looks at when some are to be removed: less than a millisecond of the server's time.
+const SCANNED_AT_ONCE: u32 = 1_000;
 
 /// A Redis that may be there or not.
 #[derive(Debug)]
@@ -51,14 +57,23 @@ impl std::fmt::Debug for Link {
 impl Remote {
     /// A Redis that is connected to when it is first asked for something.
     ///
-    /// [`Error::Invalid`] when `url` is not one; the message does not repeat it, for it may hold a password.
-    pub(super) fn new(url: &str, prefix: String) -> Result<Self> {
-        let client = Client::open(url).map_err(|_| {
-            Error::invalid(
-                "REDIS_URL",
-                "not a Redis URL such as redis://host:6379/0 (redis+unix:// works, rediss:// does not)",
-            )
-        })?;
+    /// Over TLS its certificate must be vouched for by an authority of those in the file `authorities`, or, without one, of the
+    /// machine's. [`Error::Invalid`] when that cannot be read, or `url` is none; the message does not repeat it, for it may hold a password.
+    pub(super) fn new(url: &str, authorities: Option<&Path>, prefix: String) -> Result<Self> {
+        let root_cert = authorities.map(fs::read).transpose();
+        let root_cert = root_cert.map_err(|error| Error::invalid("REDIS_CA", format!("cannot be read: {error}")))?;
+        // What is no URL at all must not be called a bad certificate.
+        let refused =
+            |_| Error::invalid("REDIS_URL", "not a Redis URL such as redis://host:6379/0, or rediss:// over TLS");
+        let client = match root_cert {
+            None => Client::open(url).map_err(refused)?,
+            Some(_) => {
+                let address = url.into_connection_info().map_err(refused)?;
+                Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert }).map_err(|_| {
+                    Error::invalid("REDIS_CA", "is for a rediss:// address, and must hold certificates as PEM")
+                })?
+            }
+        };
         Ok(Self {
             client,
             prefix,
@@ -88,6 +103,23 @@ impl Remote {
             command.arg("EX").arg(lifetime.as_secs());
         }
         self.call(&command).await
+    }
+
+    /// Removes every key that `pattern` matches, however many others there are.
+    pub(super) async fn remove(&self, pattern: &str) -> Result<(), Failure> {
+        let mut cursor = 0;
+        loop {
+            let mut scan = cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(SCANNED_AT_ONCE);
+            let (next, keys): (u64, Vec<Vec<u8>>) = self.call(&scan).await?;
+            if !keys.is_empty() {
+                self.call::<u64>(cmd("UNLINK").arg(keys)).await?;
+            }
+            if next == 0 {
+                return Ok(());
+            }
+            cursor = next;
+        }
     }
 
     /// Whether it answers now.
@@ -192,8 +224,8 @@ mod tests {
 
     #[test]
     fn a_bad_url_is_refused_without_repeating_it() {
-        for url in ["", "nonsense", "http://:sesame@host", "redis://:sesame@host:port", "rediss://:sesame@host:6379"] {
-            let error = Remote::new(url, "p".to_owned()).map(|_| ()).map_err(|error| error.to_string());
+        for url in ["", "nonsense", "http://:sesame@host", "redis://:sesame@host:port", "rediss://:sesame@host:port"] {
+            let error = Remote::new(url, None, "p".to_owned()).map(|_| ()).map_err(|error| error.to_string());
             assert!(error.as_ref().is_err_and(|text| text.starts_with("REDIS_URL: ")), "{url}: {error:?}");
             assert!(error.is_err_and(|text| !text.contains("sesame")), "{url}");
         }

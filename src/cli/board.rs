@@ -7,6 +7,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 
 use super::{
+    by::By,
     output::{self, fields, list, table, thousands},
     with_service,
 };
@@ -15,7 +16,7 @@ use crate::{
     board::{
         self, ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
         DEFAULT_POINTS_BOUND, FROZEN_TOP_MAX, FirstLayout, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard, Order,
-        PeriodKind, Ties,
+        PeriodKind, Reading, Ties,
     },
     config::{Config, value},
 };
@@ -25,7 +26,7 @@ use crate::{
 pub(super) enum Command {
     /// Make a board
     Create(Create),
-    /// Change a board: its title, the points it takes, what is kept of its closed periods
+    /// Change a board: its title, the points it takes, what is kept of its closed periods, who may read it
     Change(Change),
     /// List all boards
     List {
@@ -90,15 +91,20 @@ pub(super) struct Create {
     /// How many closed periods of a kind keep their archive, such as week=52; again for each kind, all unless given
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
+    /// Who may read it; `key` asks for a reader, server or admin key
+    #[arg(long, value_enum, default_value = "public")]
+    reading: Reading,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    by: By,
 }
 
 /// What is to change.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
-    .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives"])))]
+    .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading"])))]
 pub(super) struct Change {
     /// The board's name in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -119,9 +125,14 @@ pub(super) struct Change {
     /// How many closed periods of a kind keep their archive, such as week=52, or week=all; again for each kind
     #[arg(long = "keep", value_name = "KIND=N", value_parser = kept)]
     kept_archives: Vec<(ArchivedKind, Option<i32>)>,
+    /// Who may read it from now on
+    #[arg(long, value_enum)]
+    reading: Option<Reading>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    by: By,
 }
 
 /// Reads how many archives of a kind are kept; `all` is no number.
@@ -155,16 +166,17 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             }
         }
         Command::Change(change) => {
-            let (slug, json) = (change.slug, change.json);
+            let (slug, json, by) = (change.slug, change.json, change.by.actor()?);
             let change = BoardChange {
                 title: change.title,
                 points_min: change.points_min,
                 points_max: change.points_max,
                 frozen_top_size: change.frozen_top_size,
                 kept_archives: once_each(change.kept_archives)?,
+                reading: change.reading,
                 ..BoardChange::default()
             };
-            let board = with_service(config, async |service| board::update(service, &slug, change).await).await?;
+            let board = with_service(config, async |service| board::update(service, &slug, change, &by).await).await?;
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
         Command::List { json } => {
@@ -186,6 +198,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 }
 
 async fn make(service: &crate::service::Service, create: Create) -> Result<Board> {
+    let by = create.by.actor()?;
     let layout_flag = if create.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
     let bounds = Some(create.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
     let new = NewBoard {
@@ -206,8 +219,9 @@ async fn make(service: &crate::service::Service, create: Create) -> Result<Board
             .into_iter()
             .filter_map(|(kind, kept)| Some((kind, kept?)))
             .collect(),
+        reading: create.reading,
     };
-    board::create(service, new).await.map_err(|error| match error {
+    board::create(service, new, &by).await.map_err(|error| match error {
         Error::Invalid { field, message } if field.starts_with("first_layout") => Error::invalid(layout_flag, message),
         other => other,
     })
@@ -228,6 +242,7 @@ struct Line<'a> {
     points_max: i64,
     frozen_top_size: i32,
     kept_archives: &'a KeptArchives,
+    reading: Reading,
     created_at: DateTime<Utc>,
 }
 
@@ -246,6 +261,7 @@ impl<'a> From<&'a Board> for Line<'a> {
             points_max: board.points_max,
             frozen_top_size: board.frozen_top_size,
             kept_archives: &board.kept_archives,
+            reading: board.reading,
             created_at: board.created_at,
         }
     }
@@ -294,6 +310,7 @@ fn description(board: &Board) -> String {
         ("points", format!("{} to {}", thousands(board.points_min), thousands(board.points_max))),
         ("frozen top", thousands(board.frozen_top_size)),
         ("archives", archives(board)),
+        ("reading", board.reading.name().to_owned()),
         ("made", output::time(Some(board.created_at))),
     ])
 }

@@ -3,9 +3,10 @@
 use chrono::{DateTime, Utc};
 use clap::Args;
 
-use super::{actor::Actor, output, user::reason, with_service};
+use super::{act::reason, by::By, output, with_service};
 use crate::{
     Result,
+    act::Act,
     board::{self, BoardSlug},
     closing::{self, ScoreCorrection},
     config::{Config, value},
@@ -34,20 +35,18 @@ pub(super) struct Correct {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     tiebreak: Option<i16>,
     #[command(flatten)]
-    actor: Actor,
+    by: By,
 }
 
 /// Writes the correction, and says which archives have to be refreshed for it.
 pub(super) async fn run(config: &Config, correct: Correct) -> Result<()> {
-    let actor = correct.actor.name()?;
     let board_slug = correct.board;
     let correction = ScoreCorrection {
         user_id: correct.user_id,
         points: correct.points,
         tiebreak: correct.tiebreak,
         at: correct.at,
-        reason: correct.reason,
-        actor,
+        act: Act::new(correct.by.actor()?, Some(correct.reason))?,
     };
     let (transaction_id, to_refresh) = with_service(config, async |service| {
         let board = board::find(service, &board_slug).await?;

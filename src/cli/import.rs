@@ -15,11 +15,13 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{
+    by::By,
     output::{self, fields, thousands},
     with_service, with_settings,
 };
 use crate::{
     Error, Result,
+    act::Actor,
     board::{self, BoardSlug},
     closing,
     config::{Config, value},
@@ -61,12 +63,15 @@ pub(super) struct Import {
     /// them, those that the import never reached without a player; later lines for them are refused
     #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names", "fast"])]
     abandon: bool,
+    #[command(flatten)]
+    by: By,
 }
 
 /// Imports the file and prints what became of its lines; fails when some of them could not be taken.
 pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
+    let by = import.by.actor()?;
     if import.abandon {
-        return abandon(config, &import.board).await;
+        return abandon(config, &import.board, &by).await;
     }
     let settings = Settings { write_connections: import::WRITE_CONNECTIONS, ..config.for_command()? };
     with_settings(&settings, async |service| {
@@ -76,11 +81,11 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         let source = Source::open(input, import.format()?, &progress)?;
         let path = import.rejects_path();
         let rejects = Rejects::new(make_rejects(import.file(), &path)?)?;
-        let options = Options { update_names: import.update_names, batch_size: import.batch_size.into() };
+        let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
         let (begin, name) = (Instant::now(), import.source_name());
         let result = if import.fast {
             tokio::select! {
-                result = import::load(service, &board, &name, source, import.update_names, rejects, &progress) => result,
+                result = import::load(service, &board, &name, source, options, rejects, &progress) => result,
                 never = load::show(&progress) => match never {},
             }
         } else {
@@ -138,10 +143,10 @@ impl Import {
     }
 }
 
-async fn abandon(config: &Config, board: &BoardSlug) -> Result<()> {
+async fn abandon(config: &Config, board: &BoardSlug, by: &Actor) -> Result<()> {
     let abandoned = with_service(config, async |service| {
         let board = board::find(service, board).await?;
-        closing::abandon_imports(service, &board).await
+        closing::abandon_imports(service, &board, by).await
     })
     .await?;
     output::print(match abandoned {

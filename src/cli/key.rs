@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
+    by::By,
     output::{self, list, table},
     with_service,
 };
@@ -12,7 +13,7 @@ use crate::{
     Error, Result,
     board::BoardSlug,
     config::{Config, value},
-    key::{self, Key, Role},
+    key::{self, Key, NewKey, Role},
 };
 
 /// What can be done with keys.
@@ -31,19 +32,21 @@ pub(super) enum Command {
         /// The key's id, as `centile key list` shows it
         #[arg(value_name = "ID")]
         id: String,
+        #[command(flatten)]
+        by: By,
     },
 }
 
 /// What a new key is for.
 #[derive(Debug, Args)]
 pub(super) struct Create {
-    /// A name that tells it from others
+    /// Whom it is for; of each name two keys work at most, so that one can take the other's place
     #[arg(long)]
     name: String,
-    /// What it may do: write scores and name players, or everything
+    /// What it may do: read boards that ask for a key; write scores and name players, too; or everything
     #[arg(long, value_enum)]
     role: Role,
-    /// A board that it may write, again for each; all boards unless given
+    /// A board that it is for, again for each; all boards unless given
     #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
     boards: Vec<BoardSlug>,
     /// How long it works: a number of minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w
@@ -55,6 +58,8 @@ pub(super) struct Create {
     /// Print the key and what is known of it as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    by: By,
 }
 
 /// Reads a time span with its unit. The units stop at weeks: months and years differ in length.
@@ -90,10 +95,9 @@ impl Create {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
-            let expires_at = create.expiry()?;
-            let make =
-                async |service: &_| key::create(service, &create.name, create.role, &create.boards, expires_at).await;
-            let (key, text) = with_service(config, make).await?;
+            let (by, expires_at) = (create.by.actor()?, create.expiry()?);
+            let new = NewKey { name: create.name, role: create.role, boards: create.boards, expires_at };
+            let (key, text) = with_service(config, async |service| key::create(service, new, &by).await).await?;
             if create.json {
                 return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });
             }
@@ -118,8 +122,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "MADE", "EXPIRES", "LAST USED"];
             output::print(table(head, keys.iter().map(row).collect()))
         }
-        Command::Revoke { id } => {
-            with_service(config, async |service| key::revoke(service, &id).await).await?;
+        Command::Revoke { id, by } => {
+            let by = by.actor()?;
+            with_service(config, async |service| key::revoke(service, &id, &by).await).await?;
             output::print(format!("key {id} revoked"))
         }
     }
@@ -150,23 +155,12 @@ impl<'a> From<&'a Key> for Line<'a> {
             name: &key.name,
             role: key.role,
             boards: &key.boards,
-            state: state(key),
+            state: key.state().name(),
             created_at: key.created_at,
             expires_at: key.expires_at,
             revoked_at: key.revoked_at,
             last_used_at: key.last_used_at,
         }
-    }
-}
-
-/// Whether the key works, by this machine's clock.
-fn state(key: &Key) -> &'static str {
-    if key.revoked_at.is_some() {
-        "revoked"
-    } else if key.expires_at.is_some_and(|at| at <= Utc::now()) {
-        "expired"
-    } else {
-        "active"
     }
 }
 
@@ -176,7 +170,7 @@ fn row(key: &Key) -> [String; 8] {
         key.name.clone(),
         key.role.to_string(),
         list(&key.boards, "all"),
-        state(key).to_owned(),
+        key.state().name().to_owned(),
         output::time(Some(key.created_at)),
         output::time(key.expires_at),
         output::time(key.last_used_at),

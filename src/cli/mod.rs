@@ -11,8 +11,9 @@ use crate::{
     store,
 };
 
-mod actor;
+mod act;
 mod board;
+mod by;
 mod close;
 mod correct;
 mod demo;

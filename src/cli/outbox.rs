@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
+    by::By,
     output::{self, fields, table},
     with_service,
 };
@@ -32,7 +33,12 @@ pub(super) enum Command {
         json: bool,
     },
     /// Have an event sent again, delivered or not, by the next that delivers; attempts are counted anew
-    Resend(Which),
+    Resend {
+        #[command(flatten)]
+        which: Which,
+        #[command(flatten)]
+        by: By,
+    },
     /// Send all that is due now; as often and in as many places as you like
     ///
     /// A failed attempt is followed by another after 10 s, twice that after each further one, at most an hour; the board's other
@@ -96,8 +102,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let event = with_service(config, async |service| outbox::find(service, event_id).await).await?;
             if json { output::print_json(&Line::from(&event)) } else { output::print(description(&event)) }
         }
-        Command::Resend(Which { event_id }) => {
-            with_service(config, async |service| outbox::resend(service, event_id).await).await?;
+        Command::Resend { which: Which { event_id }, by } => {
+            let by = by.actor()?;
+            with_service(config, async |service| outbox::resend(service, event_id, &by).await).await?;
             output::print(format!("event {event_id} is due now"))
         }
         Command::Deliver { timeout } => {

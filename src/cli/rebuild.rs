@@ -3,9 +3,8 @@
 use clap::{ArgGroup, Args};
 
 use super::{
-    actor::Actor,
+    act::Act,
     output::{self, thousands},
-    user::reason,
     with_service,
 };
 use crate::{
@@ -29,16 +28,13 @@ pub(super) struct Rebuild {
     /// Every period of the board that is not closed
     #[arg(long)]
     all: bool,
-    /// Why; kept in the audit log, up to 256 bytes
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
     #[command(flatten)]
-    actor: Actor,
+    act: Act,
 }
 
 /// Rebuilds one period after the other, with a line for each step; one that fails does not hold up the others.
 pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
-    let actor = rebuild.actor.name()?;
+    let act = rebuild.act.read()?;
     let spinner = output::spinner("rebuilding");
     // A closed pipe is no reason to stop rebuilding.
     let print = |line: String| spinner.suspend(|| output::print(line)).unwrap_or_default();
@@ -49,7 +45,7 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
         for period in &periods {
             let name = format!("{} {}", rebuild.board, period.name());
             let step = |step| print(format!("{name}: {}", told(step)));
-            match rebuild::rebuild(service, period, &actor, rebuild.reason.as_deref(), step).await {
+            match rebuild::rebuild(service, period, &act, step).await {
                 Ok(outcome) => print(done(&outcome)),
                 Err(error) => {
                     if periods.len() > 1 {

@@ -3,9 +3,8 @@
 use clap::Args;
 
 use super::{
-    actor::Actor,
+    act::Act,
     output::{self, thousands},
-    user::reason,
     with_service,
 };
 use crate::{
@@ -25,20 +24,17 @@ pub(super) struct Refresh {
     /// The closed period, such as `week:2024-01-15`
     #[arg(long, value_name = "PERIOD", value_parser = value::<PeriodSelector>)]
     period: PeriodSelector,
-    /// Why; kept in the audit log, up to 256 bytes
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
     #[command(flatten)]
-    actor: Actor,
+    act: Act,
 }
 
 /// Refreshes the archive and prints its revision.
 pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
-    let actor = refresh.actor.name()?;
+    let act = refresh.act.read()?;
     let spinner = output::spinner("refreshing");
     let refreshed = with_service(config, async |service| {
         let board = board::find(service, &refresh.board).await?;
-        closing::refresh(service, &board, &refresh.period, &actor, refresh.reason.as_deref()).await
+        closing::refresh(service, &board, &refresh.period, &act).await
     })
     .await?;
     spinner.finish_and_clear();

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{output, user::reason, with_service};
+use super::{act::Act, output, with_service};
 use crate::{
     Result,
     board::{self, BoardSlug},
@@ -20,7 +20,7 @@ pub(super) enum Command {
         #[arg(value_name = "TRANSACTION_ID", value_parser = clap::value_parser!(i64).range(1..))]
         transaction_id: i64,
         #[command(flatten)]
-        act: Act,
+        on: On,
     },
     /// Make a player start anew in the periods that hold now
     Reset {
@@ -28,36 +28,37 @@ pub(super) enum Command {
         #[arg(value_name = "USER", value_parser = value::<UserId>)]
         user_id: UserId,
         #[command(flatten)]
-        act: Act,
+        on: On,
     },
 }
 
-/// Where, and why.
+/// Where, by whom, and why.
 #[derive(Debug, Args)]
-pub(super) struct Act {
+pub(super) struct On {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
-    /// Why; kept in the ledger, up to 256 bytes
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
+    #[command(flatten)]
+    act: Act,
 }
 
 /// Does what `command` says.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
-        Command::Void { transaction_id, act: Act { board, reason } } => {
+        Command::Void { transaction_id, on: On { board, act } } => {
+            let act = act.read()?;
             with_service(config, async |service| {
                 let board = board::find(service, &board).await?;
-                score::void(service, &board, transaction_id, reason.as_deref()).await
+                score::void(service, &board, transaction_id, &act).await
             })
             .await?;
             output::print(format!("score transaction {transaction_id} of board {board} is void"))
         }
-        Command::Reset { user_id, act: Act { board, reason } } => {
+        Command::Reset { user_id, on: On { board, act } } => {
+            let act = act.read()?;
             with_service(config, async |service| {
                 let board = board::find(service, &board).await?;
-                score::reset(service, &board, &user_id, reason.as_deref()).await
+                score::reset(service, &board, &user_id, &act).await
             })
             .await?;
             output::print(format!("player {user_id} starts anew on board {board}"))

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
+    by::By,
     output::{self, table},
     with_service,
 };
@@ -50,15 +51,18 @@ pub(super) struct Create {
     /// Print the season as JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    by: By,
 }
 
 /// Does what `command` says.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
+            let by = create.by.actor()?;
             let make = async |service: &_| {
                 let board = board::find(service, &create.board).await?;
-                season::create(service, &board, &create.name, create.starts_at, create.ends_at).await
+                season::create(service, &board, &create.name, (create.starts_at, create.ends_at), &by).await
             };
             let season = with_service(config, make).await?;
             if create.json {

@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use tokio::time::timeout;
+
 use super::{output, stop::Stop};
 use crate::{
     Error, Result,
@@ -34,7 +36,7 @@ pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
 async fn serve(instance: &Instance, service: Arc<Service>, stop: &mut Stop) -> Result<()> {
     let listener = listen(instance.listen)?;
     let address = address(&listener)?;
-    let server = http::serve(service, listener, instance.http())?;
+    let server = http::serve(Arc::clone(&service), listener, instance.http())?;
     let handle = server.handle();
     let mut server = tokio::spawn(server);
     output::print(format!("listening on http://{address}"))?;
@@ -42,6 +44,9 @@ async fn serve(instance: &Instance, service: Arc<Service>, stop: &mut Stop) -> R
     let ended = tokio::select! {
         signal = stop.wait() => {
             tracing::info!(signal, "stopping");
+            service.leave();
+            // Whoever is in a hurry asks again.
+            timeout(instance.drain(), stop.wait()).await.ok();
             handle.stop(true).await;
             server.await
         }

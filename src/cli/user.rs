@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{
+    act::Act,
+    by::By,
     output::{self, fields},
     with_service,
 };
@@ -43,9 +45,19 @@ pub(super) enum Command {
         metadata: Option<Map<String, Value>>,
     },
     /// Take a player out of every open ranking, and refuse the player's events, until unbanned
-    Ban(Act),
+    Ban(OnPlayer),
     /// Put a banned player back where the ledger says
-    Unban(Act),
+    Unban(OnPlayer),
+    /// Forget who a player was: id, name, picture and metadata are replaced everywhere, frozen tops included; scores stay
+    ///
+    /// There is no way back. Prints the id that the player has from now on, which says nothing. Whoever comes with the old one is a new
+    /// player. Backups, and the reasons and event ids that the game itself has written, are not touched.
+    Erase {
+        #[command(flatten)]
+        player: Player,
+        #[command(flatten)]
+        by: By,
+    },
 }
 
 /// Whom a command is about.
@@ -58,17 +70,11 @@ pub(super) struct Player {
 
 /// An act on a player.
 #[derive(Debug, Args)]
-pub(super) struct Act {
+pub(super) struct OnPlayer {
     #[command(flatten)]
     player: Player,
-    /// Why; kept in the ledger, up to 256 bytes
-    #[arg(long, value_name = "TEXT", value_parser = reason)]
-    reason: Option<String>,
-}
-
-/// Checks a reason that is to be kept in the ledger.
-pub(super) fn reason(text: &str) -> Result<String, String> {
-    user::check_text("reason", text, 256).map(|()| text.to_owned()).map_err(|error| error.to_string())
+    #[command(flatten)]
+    act: Act,
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
@@ -91,15 +97,24 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let done = if is_new { "made" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))
         }
-        Command::Ban(Act { player, reason }) => {
-            let ban = async |service: &_| user::ban(service, &player.user_id, reason.as_deref()).await;
+        Command::Ban(OnPlayer { player, act }) => {
+            let act = act.read()?;
+            let ban = async |service: &_| user::ban(service, &player.user_id, &act).await;
             let user = with_service(config, ban).await?;
             output::print(format!("player {} ({}) is banned", user.user_id, user.name))
         }
-        Command::Unban(Act { player, reason }) => {
-            let unban = async |service: &_| user::unban(service, &player.user_id, reason.as_deref()).await;
+        Command::Unban(OnPlayer { player, act }) => {
+            let act = act.read()?;
+            let unban = async |service: &_| user::unban(service, &player.user_id, &act).await;
             let user = with_service(config, unban).await?;
             output::print(format!("player {} ({}) is not banned", user.user_id, user.name))
+        }
+        Command::Erase { player, by } => {
+            let by = by.actor()?;
+            let erased = with_service(config, async |service| user::erase(service, &player.user_id, &by).await).await?;
+            output::print(erased)?;
+            output::note("That is the player's id from now on. Scores are kept under it; the rest is gone.");
+            Ok(())
         }
     }
 }

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{
+    by::By,
     output::{self, fields},
     with_service,
 };
@@ -37,7 +38,7 @@ pub(super) enum Command {
         json: bool,
     },
     /// Send the events of a board nowhere any more; they can still be read
-    Remove(Of),
+    Remove(Remove),
 }
 
 /// Whose webhook.
@@ -46,6 +47,15 @@ pub(super) struct Of {
     /// The board
     #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
     board: BoardSlug,
+}
+
+/// Whose webhook to remove, and who does.
+#[derive(Debug, Args)]
+pub(super) struct Remove {
+    #[command(flatten)]
+    of: Of,
+    #[command(flatten)]
+    by: By,
 }
 
 /// A receiver.
@@ -63,6 +73,8 @@ pub(super) struct Set {
     /// File that holds the secret to sign with
     #[arg(long, env = "CENTILE_WEBHOOK_SECRET_FILE", value_name = "FILE")]
     secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    by: By,
 }
 
 impl Set {
@@ -91,11 +103,11 @@ impl Set {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Set(set) => {
-            let given = set.secret()?;
+            let (given, by) = (set.secret()?, set.by.actor()?);
             let secret = given.clone().map_or_else(Secret::random, Ok)?;
             let slug = &set.of.board;
             with_service(config, async |service| {
-                webhook::set(service, &*board::find(service, slug).await?, &set.url, &secret).await
+                webhook::set(service, &*board::find(service, slug).await?, &set.url, &secret, &by).await
             })
             .await?;
             if given.is_some() {
@@ -120,8 +132,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 ("since", output::time(Some(webhook.created_at))),
             ]))
         }
-        Command::Remove(Of { board: slug }) => {
-            let remove = async |service: &_| webhook::remove(service, &*board::find(service, &slug).await?).await;
+        Command::Remove(Remove { of: Of { board: slug }, by }) => {
+            let by = by.actor()?;
+            let remove = async |service: &_| webhook::remove(service, &*board::find(service, &slug).await?, &by).await;
             with_service(config, remove).await?;
             output::print(format!("events of board {slug} are sent nowhere any more"))
         }

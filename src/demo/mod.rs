@@ -14,12 +14,14 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Error, Result,
+    act::Actor,
     board::{
-        self, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, KeptArchives, Mode, NewBoard, Order, PeriodKind, Ties,
+        self, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, KeptArchives, Mode, NewBoard, Order, PeriodKind,
+        Reading, Ties,
     },
     config::Instance,
     http,
-    key::{self, Role},
+    key::{self, NewKey, Role},
     service::Service,
     store,
 };
@@ -35,6 +37,9 @@ pub use servers::Servers;
 pub const MAIN_BOARD: &str = "main";
 /// The board that keeps best times.
 pub const LAPS_BOARD: &str = "laps";
+
+/// Whom the demo's key is for, and who makes it.
+const CLIENT: &str = "demo";
 
 /// What the service says of keys in Redis; the demo's Redis is its own.
 const REDIS_PREFIX: &str = "centile";
@@ -65,7 +70,7 @@ impl Demo {
             Service::connect(&instance.service(database_url, Some(servers.redis_url()), REDIS_PREFIX)).await?;
         for board in [main_board()?, laps_board()?] {
             if let Err(Error::NotFound { .. }) = board::find(&service, &board.slug).await {
-                board::create(&service, board).await?;
+                board::create(&service, board, &actor()?).await?;
             }
         }
         let key = ready_key(&service, &dir.join("server-key")).await?;
@@ -109,6 +114,7 @@ fn main_board() -> Result<NewBoard> {
         frozen_top_size: DEFAULT_FROZEN_TOP_SIZE,
         kept_archives: KeptArchives::new(),
         first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
+        reading: Reading::Public,
     })
 }
 
@@ -136,9 +142,20 @@ async fn ready_key(service: &Service, file: &Path) -> Result<String> {
             Err(error) => return Err(error),
         }
     }
-    let (_, text) = key::create(service, "demo", Role::Server, &[], None).await?;
+    // What is left of demos whose file was lost: a client has two keys at most.
+    let by = actor()?;
+    for old in key::list(service).await?.into_iter().filter(|key| key.name == CLIENT) {
+        key::revoke(service, &old.id, &by).await?;
+    }
+    let new = NewKey { name: CLIENT.to_owned(), role: Role::Server, boards: Vec::new(), expires_at: None };
+    let (_, text) = key::create(service, new, &by).await?;
     keep(file, &text)?;
     Ok(text)
+}
+
+/// Who makes what the demo needs.
+fn actor() -> Result<Actor> {
+    CLIENT.parse()
 }
 
 /// Writes a line that is nobody else's business.

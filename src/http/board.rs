@@ -23,7 +23,7 @@ use crate::{
     Error, Result,
     board::{
         self, ArchivedKind, Board, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
-        FirstLayout, KeptArchives, KeptArchivesChange, Mode, NewBoard, Order, PeriodKind, Ties,
+        FirstLayout, KeptArchives, KeptArchivesChange, Mode, NewBoard, Order, PeriodKind, Reading, Ties,
     },
     user::check_text,
 };
@@ -69,6 +69,8 @@ pub(super) struct CreateBoard {
     #[serde(default)]
     #[schema(value_type = BTreeMap<ArchivedKind, Option<i32>>, example = json!({"day": 30, "week": 52}))]
     kept_archives: BTreeMap<String, Option<i32>>,
+    /// Who may read; `public` when absent.
+    reading: Option<Reading>,
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
@@ -77,7 +79,7 @@ impl TryFrom<CreateBoard> for NewBoard {
     fn try_from(request: CreateBoard) -> Result<Self> {
         check_time_zone(request.time_zone.as_deref())?;
         Ok(Self {
-            slug: request.slug.parse().map_err(|error| renamed(error, "slug"))?,
+            slug: request.slug.parse().map_err(|error: Error| error.in_field("slug"))?,
             title: request.title,
             mode: request.mode,
             order: request.order.unwrap_or(Order::Desc),
@@ -94,6 +96,7 @@ impl TryFrom<CreateBoard> for NewBoard {
                 .into_iter()
                 .filter_map(|(kind, kept)| Some((kind, kept?)))
                 .collect(),
+            reading: request.reading.unwrap_or_default(),
         })
     }
 }
@@ -101,14 +104,6 @@ impl TryFrom<CreateBoard> for NewBoard {
 /// Refuses what PostgreSQL could not even be asked about; which zones there are is for it to say.
 fn check_time_zone(name: Option<&str>) -> Result<()> {
     name.map_or(Ok(()), |name| check_text("time_zone", name, 128))
-}
-
-/// The same refusal, naming the field as this call names it.
-fn renamed(error: Error, field: &str) -> Error {
-    match error {
-        Error::Invalid { message, .. } => Error::invalid(field, message),
-        other => other,
-    }
 }
 
 /// The kinds of period that a board keeps by itself: all but seasons, which are made one by one.
@@ -170,6 +165,8 @@ pub(super) struct UpdateBoard {
     #[serde(default)]
     #[schema(value_type = BTreeMap<ArchivedKind, Option<i32>>, example = json!({"day": 30, "week": null}))]
     kept_archives: BTreeMap<String, Option<i32>>,
+    /// Who may read from now on.
+    reading: Option<Reading>,
 }
 
 impl TryFrom<UpdateBoard> for BoardChange {
@@ -188,6 +185,7 @@ impl TryFrom<UpdateBoard> for BoardChange {
             points_max: request.points_max.map(|Integer(points)| points),
             frozen_top_size: request.frozen_top_size,
             kept_archives: kept_archives(request.kept_archives)?,
+            reading: request.reading,
         })
     }
 }
@@ -225,6 +223,8 @@ pub(super) struct BoardResponse {
     /// How many closed periods of a kind keep their archive; of a kind that is absent, all.
     #[schema(value_type = BTreeMap<ArchivedKind, i32>, example = json!({"day": 30, "week": 52}))]
     kept_archives: KeptArchives,
+    /// Who may read: everybody, or whoever has a key for the board.
+    reading: Reading,
     /// When the board was made.
     created_at: DateTime<Utc>,
 }
@@ -244,6 +244,7 @@ impl From<&Board> for BoardResponse {
             points_max: board.points_max,
             frozen_top_size: board.frozen_top_size,
             kept_archives: board.kept_archives.clone(),
+            reading: board.reading,
             created_at: board.created_at,
         }
     }
@@ -269,10 +270,10 @@ pub(super) struct BoardsResponse {
     ),
 )]
 pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
     let new: CreateBoard = body::json(&api.settings, &request, payload).await?;
-    let board = board::create(&api.service, new.try_into()?).await?;
+    let board = board::create(&api.service, new.try_into()?, &by).await?;
     let location = header::HeaderValue::try_from(format!("/v1/boards/{}", board.slug))
         .map_err(|error| Error::Internal(format!("board {} has no address: {error}", board.slug)))?;
     let mut response = reply::written(StatusCode::CREATED, &BoardResponse::from(&board));
@@ -281,13 +282,15 @@ pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
 }
 
 /// List the boards
+///
+/// Those that everybody may read, and with a key those that it is for, too.
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "list_boards", tag = "boards",
-    responses((status = 200, description = "All boards, by slug.", body = BoardsResponse), ListProblems),
+    responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
 )]
 pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     query::none(&request)?;
-    let boards = board::list(&api.service).await?;
+    let boards = caller::readable_boards(&api, &request).await?;
     Ok(reply::read(&BoardsResponse { boards: boards.iter().map(BoardResponse::from).collect() }))
 }
 
@@ -298,7 +301,8 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 )]
 pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     query::none(&request)?;
-    let board = BoardPath::of(&request)?.find(&api.service).await?;
+    let path = BoardPath::of(&request)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     Ok(reply::read(&BoardResponse::from(&*board)))
 }
 
@@ -311,10 +315,10 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     responses((status = 200, description = "The board as it is now.", body = BoardResponse), WriteProblems),
 )]
 pub(super) async fn update(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let change: UpdateBoard = body::json(&api.settings, &request, payload).await?;
-    let board = board::update(&api.service, &path.board, change.try_into()?).await?;
+    let board = board::update(&api.service, &path.board, change.try_into()?, &by).await?;
     Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
 }

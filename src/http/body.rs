@@ -153,7 +153,8 @@ mod tests {
 
     /// The status with which a body is refused, or 200, at a limit of 16 bytes.
     async fn status_of(request: TestRequest) -> u16 {
-        let settings = Settings { workers: 1, body_limit_bytes: 16, default_board: parsed("arena") };
+        let stop_within = std::time::Duration::ZERO;
+        let settings = Settings { workers: 1, body_limit_bytes: 16, default_board: parsed("arena"), stop_within };
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };

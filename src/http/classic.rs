@@ -140,7 +140,7 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let query: ClassicListQuery = query::parse(&request)?;
     let limit = limit(query.limit)?;
-    let board = board::find(&api.service, &api.settings.default_board).await?;
+    let board = caller::readable(&api, &request, &api.settings.default_board).await?;
     let start = PageStart::Position(1);
     let page = rank::page(&api.service, &board, &PeriodSelector::default(), start, limit).await?;
     let data: Vec<_> = page.rows.iter().map(ClassicRow::from).collect();
@@ -155,7 +155,7 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 pub(super) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let board = board::find(&api.service, &api.settings.default_board).await?;
+    let board = caller::readable(&api, &request, &api.settings.default_board).await?;
     let standing = rank::standing(&api.service, &board, &PeriodSelector::default(), &user_id, 0).await?;
     let player = &standing.player;
     let user_info = ClassicUser { user_id: &player.user_id, score: Some(player.score), rank: Some(player.rank) };

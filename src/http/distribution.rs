@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web::Data};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Api, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
+use super::{Api, caller, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
 use crate::{
     Result,
     board::Board,
@@ -86,7 +86,13 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: DistributionQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
-    let board = path.find(&api.service).await?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     let distribution = rank::distribution(&api.service, &board, &selector).await?;
-    reply::ranked(&request, &selector, &distribution.header, &DistributionResponse::new(&board, &distribution))
+    reply::ranked(
+        &request,
+        board.reading,
+        &selector,
+        &distribution.header,
+        &DistributionResponse::new(&board, &distribution),
+    )
 }

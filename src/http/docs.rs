@@ -18,6 +18,10 @@ use crate::{Error, Result};
 /// Where the document is.
 const DOCUMENT_PATH: &str = "/openapi.json";
 
+/// What the page may do: run its own scripts, show its own pictures and those within its style sheets, ask this service.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
+     connect-src 'self'; frame-ancestors 'none'";
+
 /// The document as it is sent; empty, which [`document`] refuses, should it not be possible to write it as JSON.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi().to_json().unwrap_or_default());
 
@@ -59,7 +63,10 @@ fn file(name: &str) -> Result<HttpResponse> {
         .map_err(|error| Error::Internal(format!("page {name:?} cannot be made: {error}")))?
         .ok_or_else(|| Error::not_found("page", format!("/docs/{name}")))?;
     let mut response = HttpResponse::Ok();
-    response.content_type(file.content_type).insert_header((header::CACHE_CONTROL, "no-cache"));
+    response
+        .content_type(file.content_type)
+        .insert_header((header::CACHE_CONTROL, "no-cache"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, PAGE_POLICY));
     if file.gzpipped {
         response.insert_header(ContentEncoding::Gzip);
     }

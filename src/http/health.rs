@@ -4,12 +4,16 @@ use std::future::{Ready, ready};
 
 use actix_web::{
     HttpResponse,
-    http::header::{self, ContentType},
+    http::{
+        StatusCode,
+        header::{self, ContentType},
+    },
     web::Data,
 };
+use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Api, problem::UnavailableProblem};
+use super::{Api, problem::UnavailableProblem, reply};
 use crate::{Result, telemetry};
 
 /// The word for "yes".
@@ -19,33 +23,68 @@ pub(super) struct HealthResponse(
     #[expect(dead_code, reason = "describes the body, which is always the same")] &'static str,
 );
 
-fn ok() -> HttpResponse {
-    HttpResponse::Ok()
-        .insert_header(ContentType::plaintext())
-        .insert_header((header::CACHE_CONTROL, "no-store"))
-        .body("ok")
-}
-
 /// Tell whether the process lives
 #[utoipa::path(
     get, path = "/healthz", operation_id = "healthz", tag = "operation",
     responses((status = 200, description = "The process lives.", body = HealthResponse, content_type = "text/plain")),
 )]
 pub(super) fn alive() -> Ready<HttpResponse> {
-    ready(ok())
+    ready(
+        HttpResponse::Ok()
+            .insert_header(ContentType::plaintext())
+            .insert_header((header::CACHE_CONTROL, "no-store"))
+            .body("ok"),
+    )
+}
+
+/// That requests can be answered, and with what.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ReadyResponse {
+    status: ReadyStatus,
+    schema: SchemaEdition,
+    cache: CacheState,
+}
+
+/// The word for "ready"; whatever else is no answer but a problem.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum ReadyStatus {
+    Ready,
+}
+
+/// How the database's schema compares with the one that this program was built for.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum SchemaEdition {
+    /// It is that one.
+    Same,
+    /// It is a newer one: this instance is to be replaced.
+    Newer,
+}
+
+/// Whether Redis answers, without which everything is only slower.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum CacheState {
+    /// It does, or none is used.
+    Reachable,
+    /// It does not.
+    Unreachable,
 }
 
 /// Tell whether requests can be answered
 #[utoipa::path(
     get, path = "/readyz", operation_id = "readyz", tag = "operation",
     responses(
-        (status = 200, description = "The database answers.", body = HealthResponse, content_type = "text/plain"),
+        (status = 200, description = "The database answers, and has the schema that is needed.", body = ReadyResponse),
         UnavailableProblem,
     ),
 )]
 pub(super) async fn ready_to_serve(api: Data<Api>) -> Result<HttpResponse> {
-    api.service.ready().await?;
-    Ok(ok())
+    let readiness = api.service.ready().await?;
+    let schema = if readiness.has_newer_schema { SchemaEdition::Newer } else { SchemaEdition::Same };
+    let cache = if readiness.cache_is_reachable { CacheState::Reachable } else { CacheState::Unreachable };
+    Ok(reply::written(StatusCode::OK, &ReadyResponse { status: ReadyStatus::Ready, schema, cache }))
 }
 
 /// Numbers in the text format of Prometheus.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api,
+    Api, caller,
     path::{BoardPath, UserPath},
     problem::ReadProblems,
     query, reply,
@@ -96,7 +96,7 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let UserPath { user_id } = UserPath::of(&request)?;
     let query: HistoryQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
-    let board = path.find(&api.service).await?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     let (rows, next) = score::history(&api.service, &board, &user_id, limit, query.cursor.as_deref()).await?;
     Ok(reply::read(&HistoryResponse {
         board: board.slug.as_str(),

@@ -1,6 +1,6 @@
 //! `/v1/boards/{board}/scores` read as a list: the top, a page at any depth, chosen players.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, body,
+    Api, body, caller,
     path::BoardPath,
     period::PeriodResponse,
     problem::{QueryProblems, ReadProblems},
@@ -20,7 +20,6 @@ use super::{
 use crate::{
     Error, Result,
     board::Board,
-    period::PeriodSelector,
     rank::{self, Chosen, Header, Page, PageStart, Row},
     user::UserId,
 };
@@ -243,9 +242,11 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
                 return Err(Error::invalid(name, "does not go with users"));
             }
         }
-        let (board, chosen) = choose(&api, &path, &selector, &query.users).await?;
+        let users = chosen_ids(&query.users)?;
+        let board = caller::readable(&api, &request, &path.board).await?;
+        let chosen = rank::chosen(&api.service, &board, &selector, &users).await?;
         let answer = ListResponse::Chosen(ChosenResponse::new(&board, &chosen));
-        return reply::ranked(&request, &selector, &chosen.header, &answer);
+        return reply::ranked(&request, board.reading, &selector, &chosen.header, &answer);
     }
     let limit = limit(query.limit)?;
     let start = match (query.from, query.cursor) {
@@ -253,12 +254,18 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
         (None, Some(cursor)) => PageStart::Cursor(cursor),
         (from, None) => PageStart::Position(query::bounded("from", from, 1, 1, i64::MAX.unsigned_abs())?),
     };
-    let board = path.find(&api.service).await?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     if start == PageStart::Position(1) {
         return top::answer(&api, &request, &board, &selector, limit).await;
     }
     let page = rank::page(&api.service, &board, &selector, start, limit).await?;
-    reply::ranked(&request, &selector, &page.header, &ListResponse::Page(PageResponse::new(&board, &page)))
+    reply::ranked(
+        &request,
+        board.reading,
+        &selector,
+        &page.header,
+        &ListResponse::Page(PageResponse::new(&board, &page)),
+    )
 }
 
 /// Read chosen players
@@ -272,23 +279,11 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     let wanted: ChosenRequest = body::json(&api.settings, &request, payload).await?;
     let selector = query::selector(wanted.period.as_deref())?;
-    let (board, chosen) = choose(&api, &path, &selector, &wanted.users).await?;
+    let chosen = rank::chosen(&api.service, &board, &selector, &chosen_ids(&wanted.users)?).await?;
     Ok(reply::read(&ChosenResponse::new(&board, &chosen)))
-}
-
-/// The board and the chosen players.
-async fn choose(
-    api: &Api,
-    path: &BoardPath,
-    selector: &PeriodSelector,
-    users: &[String],
-) -> Result<(Arc<Board>, Chosen)> {
-    let users = chosen_ids(users)?;
-    let board = path.find(&api.service).await?;
-    let chosen = rank::chosen(&api.service, &board, selector, &users).await?;
-    Ok((board, chosen))
 }
 
 /// The ids asked for, each once.
@@ -299,10 +294,7 @@ fn chosen_ids(users: &[String]) -> Result<Vec<UserId>> {
     let mut seen = HashSet::new();
     let mut ids = Vec::with_capacity(users.len());
     for (index, user) in users.iter().enumerate() {
-        let id: UserId = user.parse().map_err(|error| match error {
-            Error::Invalid { message, .. } => Error::invalid(format!("users[{index}]"), message),
-            other => other,
-        })?;
+        let id: UserId = user.parse().map_err(|error: Error| error.in_field(format!("users[{index}]")))?;
         if seen.insert(user) {
             ids.push(id);
         }

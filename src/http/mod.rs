@@ -6,13 +6,20 @@
 
 use std::{future::ready, net::TcpListener, sync::Arc, time::Duration};
 
-use actix_web::{App, HttpRequest, HttpResponse, HttpServer, dev::Server, http::Method, web};
+use actix_web::{
+    App, HttpRequest, HttpResponse, HttpServer,
+    dev::Server,
+    http::{Method, header},
+    middleware::{DefaultHeaders, from_fn},
+    web,
+};
 
 use crate::{Error, Result, board::BoardSlug, service::Service, telemetry};
 
 mod body;
 mod caller;
 mod endpoint;
+mod observe;
 mod openapi;
 mod path;
 mod problem;
@@ -25,6 +32,7 @@ mod distribution;
 mod docs;
 mod health;
 mod history;
+mod key;
 mod list;
 mod newcomer;
 mod period;
@@ -40,9 +48,6 @@ pub(crate) use top::render as render_top;
 
 use endpoint::Endpoint;
 
-/// How long a shutdown waits for the requests that are under way, in seconds.
-const SHUTDOWN_TIMEOUT_SECONDS: u64 = 20;
-
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
 /// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
@@ -56,6 +61,8 @@ pub struct Settings {
     pub body_limit_bytes: usize,
     /// The board behind `/v1/scores`.
     pub default_board: BoardSlug,
+    /// How long a stop waits for the requests that are under way.
+    pub stop_within: Duration,
 }
 
 impl Settings {
@@ -87,9 +94,11 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
         Endpoint::new("/v1/boards/{board}/seasons").on(Method::POST, season::create),
         Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transaction::void),
-        Endpoint::new("/v1/users/{user_id}").get(user::show).on(Method::PUT, user::put),
+        Endpoint::new("/v1/users/{user_id}").get(user::show).on(Method::PUT, user::put).on(Method::DELETE, user::erase),
         Endpoint::new("/v1/users/{user_id}/ban").on(Method::POST, user::ban),
         Endpoint::new("/v1/users/{user_id}/unban").on(Method::POST, user::unban),
+        Endpoint::new("/v1/keys").get(key::list).on(Method::POST, key::create),
+        Endpoint::new("/v1/keys/{key_id}").on(Method::DELETE, key::revoke),
         Endpoint::new("/healthz").get(health::alive),
         Endpoint::new("/readyz").get(health::ready_to_serve),
         Endpoint::new("/metrics").get(health::metrics),
@@ -117,17 +126,32 @@ fn routes(config: &mut web::ServiceConfig) {
     }));
 }
 
+/// What a browser is told about every answer: to take it for what it says it is, to run nothing in it, to show it in no frame of others.
+/// The pages under `/docs` say for themselves what they run.
+fn security_headers() -> DefaultHeaders {
+    DefaultHeaders::new()
+        .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .add((header::X_FRAME_OPTIONS, "DENY"))
+        .add((header::REFERRER_POLICY, "no-referrer"))
+        .add((header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"))
+}
+
 /// Starts to serve the API on `listener`, which the caller has bound (port 0 works). The server runs once it is awaited
 /// or spawned; it stops by its handle and leaves signals alone, which belong to the command line.
 pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -> Result<Server> {
     telemetry::install();
-    let workers = settings.workers.max(1);
-    let app = move || App::new().configure(configure(Arc::clone(&service), settings.clone()));
+    let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
+    let app = move || {
+        App::new()
+            .configure(configure(Arc::clone(&service), settings.clone()))
+            .wrap(security_headers())
+            .wrap(from_fn(observe::observe))
+    };
     let server = HttpServer::new(app)
         .workers(workers)
         .disable_signals()
         .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(SHUTDOWN_TIMEOUT_SECONDS)
+        .shutdown_timeout(stop_within.as_secs())
         .listen(listener)
         .map_err(|error| Error::Internal(format!("cannot serve on the listening socket: {error}")))?;
     Ok(server.run())

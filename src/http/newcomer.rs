@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web::Data};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Api, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
+use super::{Api, caller, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
 use crate::{Result, rank};
 
 /// Which score.
@@ -51,8 +51,8 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: NewcomerQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
-    let board = path.find(&api.service).await?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     let (header, rank) = rank::newcomer(&api.service, &board, &selector, query.score).await?;
     let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };
-    reply::ranked(&request, &selector, &header, &answer)
+    reply::ranked(&request, board.reading, &selector, &header, &answer)
 }

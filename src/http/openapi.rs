@@ -9,7 +9,7 @@ use utoipa::{
 };
 
 use super::{
-    board, classic, distribution, docs, health, history, list, newcomer, period,
+    board, classic, distribution, docs, health, history, key, list, newcomer, period,
     problem::{self, Problem},
     season, standing, submit, transaction, user,
 };
@@ -25,7 +25,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     info(
         title = "Centile",
         description = "A leaderboard service. Every rank is exact for the version that its answer names. Reading needs no \
-            key; writing needs a key, sent as `Authorization: Bearer …`. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
+            key unless a board asks for one; writing needs a key. It is sent as `Authorization: Bearer …`. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
             have (405, with `Allow`).",
         license(name = "MIT OR Apache-2.0"),
     ),
@@ -45,10 +45,14 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         season::create,
         user::put,
         user::show,
+        user::erase,
         user::ban,
         user::unban,
         standing::reset,
         transaction::void,
+        key::create,
+        key::list,
+        key::revoke,
         classic::list,
         classic::submit,
         classic::standing,
@@ -65,6 +69,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         (name = "boards", description = "What is ranked, by which rules, over which periods."),
         (name = "players", description = "What is known of players."),
         (name = "administration", description = "Acts on players and scores; all are kept in the ledger."),
+        (name = "keys", description = "Who may read, write and administer."),
         (name = "classic", description = "The default board in well-known shapes."),
         (name = "operation", description = "For whoever runs the service."),
     ),

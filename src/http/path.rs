@@ -60,6 +60,28 @@ impl UserPath {
     }
 }
 
+/// Path of an API key.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct KeyPath {
+    /// Id of the key.
+    #[param(example = "0123456789abcdef")]
+    pub(super) key_id: String,
+}
+
+impl KeyPath {
+    /// The key named in the path of `request`.
+    pub(super) fn of(request: &HttpRequest) -> Result<Self> {
+        let key_id = segment(request, "key_id")?;
+        // PostgreSQL could not even be asked for some of what is no id.
+        if key_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            Ok(Self { key_id })
+        } else {
+            Err(Error::not_found("key", key_id))
+        }
+    }
+}
+
 /// Path of one score transaction.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]

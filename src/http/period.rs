@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Api, path::BoardPath, problem::ReadProblems, query, reply};
+use super::{Api, caller, path::BoardPath, problem::ReadProblems, query, reply};
 use crate::{
     Result,
     board::PeriodKind,
@@ -76,7 +76,7 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: PeriodsQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 10, 1, 1_000)?;
-    let board = path.find(&api.service).await?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     let periods = period::list(&api.service, &board, limit).await?;
     let periods = periods.iter().map(PeriodResponse::from).collect();
     Ok(reply::read(&PeriodsResponse { board: board.slug.as_str(), periods }))

@@ -169,7 +169,7 @@ pub(super) struct ListProblems;
 
 impl IntoResponses for ListProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[422, 500, 503])
+        references(&[401, 422, 500, 503])
     }
 }
 
@@ -178,7 +178,7 @@ pub(super) struct ReadProblems;
 
 impl IntoResponses for ReadProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[404, 422, 500, 503])
+        references(&[401, 403, 404, 422, 500, 503])
     }
 }
 
@@ -187,7 +187,7 @@ pub(super) struct QueryProblems;
 
 impl IntoResponses for QueryProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[400, 404, 413, 415, 422, 500, 503])
+        references(&[400, 401, 403, 404, 413, 415, 422, 500, 503])
     }
 }
 

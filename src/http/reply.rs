@@ -10,7 +10,7 @@ use actix_web::{
 };
 use serde::Serialize;
 
-use crate::{Error, Result, period::PeriodSelector, rank::Header};
+use crate::{Error, Result, board::Reading, period::PeriodSelector, rank::Header};
 
 /// What was read: a cache may keep it, and must ask before using it again.
 pub(super) fn read(body: &impl Serialize) -> HttpResponse {
@@ -20,12 +20,13 @@ pub(super) fn read(body: &impl Serialize) -> HttpResponse {
 /// What was read about the period that `selector` means. Of a closed one with its tag, or 304 when `request` names that.
 pub(super) fn ranked(
     request: &HttpRequest,
+    reading: Reading,
     selector: &PeriodSelector,
     header: &Header,
     body: &impl Serialize,
 ) -> Result<HttpResponse> {
     let Some(etag) = &header.etag else { return Ok(read(body)) };
-    tagged(request, etag, lifetime(selector, true), || {
+    tagged(request, etag, lifetime(reading, selector, true), || {
         serde_json::to_vec(body)
             .map(Bytes::from)
             .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))
@@ -34,9 +35,11 @@ pub(super) fn ranked(
 
 /// For how long a cache may use an answer without asking again. What a name means once it is closed changes by a
 /// correction only; an alias such as `week:previous` comes to mean another period.
-pub(super) fn lifetime(selector: &PeriodSelector, is_closed: bool) -> &'static str {
-    match selector {
-        PeriodSelector::Labelled(..) if is_closed => "max-age=60, must-revalidate",
+pub(super) fn lifetime(reading: Reading, selector: &PeriodSelector, is_closed: bool) -> &'static str {
+    match (selector, reading) {
+        (PeriodSelector::Labelled(..), Reading::Public) if is_closed => "max-age=60, must-revalidate",
+        // `must-revalidate` would let a cache that others share keep it all the same (RFC 9111, section 3.5).
+        (PeriodSelector::Labelled(..), Reading::Key) if is_closed => "private, max-age=60, must-revalidate",
         _ => "no-cache",
     }
 }

@@ -72,13 +72,13 @@ pub(super) struct SeasonResponse<'a> {
     ),
 )]
 pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let new: CreateSeason = body::json(&api.settings, &request, payload).await?;
     let (starts_at, ends_at) = (edge("starts_at", &new.starts_at)?, edge("ends_at", &new.ends_at)?);
     let board = path.find(&api.service).await?;
-    let season = season::create(&api.service, &board, &new.name, starts_at, ends_at).await?;
+    let season = season::create(&api.service, &board, &new.name, (starts_at, ends_at), &by).await?;
     let period = format!("season:{}", season.name);
     let location = header::HeaderValue::try_from(format!("/v1/boards/{}/scores?period={period}", board.slug))
         .map_err(|error| Error::Internal(format!("season {} has no address: {error}", season.name)))?;

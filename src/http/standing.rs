@@ -14,10 +14,10 @@ use super::{
 };
 use crate::{
     Result,
+    act::Act,
     board::Board,
     rank::{self, Standing},
     score,
-    user::check_text,
 };
 
 /// Which period, and how many neighbours.
@@ -115,9 +115,9 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let query: StandingQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
     let around = query::bounded("around", query.around, 4, 0, 100)?;
-    let board = path.find(&api.service).await?;
+    let board = caller::readable(&api, &request, &path.board).await?;
     let standing = rank::standing(&api.service, &board, &selector, &user_id, around).await?;
-    reply::ranked(&request, &selector, &standing.header, &StandingResponse::new(&board, &standing))
+    reply::ranked(&request, board.reading, &selector, &standing.header, &StandingResponse::new(&board, &standing))
 }
 
 /// Reset a player
@@ -129,12 +129,12 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     responses((status = 204, description = "The player has no score on the board any more."), ActProblems),
 )]
 pub(super) async fn reset(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     let UserPath { user_id } = UserPath::of(&request)?;
     let ResetQuery { reason } = query::parse(&request)?;
-    reason.as_deref().map_or(Ok(()), |reason| check_text("reason", reason, 256))?;
+    let act = Act::new(by, reason)?;
     let board = path.find(&api.service).await?;
-    score::reset(&api.service, &board, &user_id, reason.as_deref()).await?;
+    score::reset(&api.service, &board, &user_id, &act).await?;
     Ok(reply::done())
 }

@@ -2,14 +2,14 @@
 
 use actix_web::{
     HttpRequest, HttpResponse,
-    http::header::{self, CacheControl, CacheDirective, ContentType},
+    http::header::{self, ContentType},
     web::Bytes,
 };
 
 use super::{Api, list::PageResponse, reply};
 use crate::{
     Error, Result,
-    board::Board,
+    board::{Board, Reading},
     period::PeriodSelector,
     rank::Page,
     top::{self, Top},
@@ -24,7 +24,7 @@ pub(super) async fn answer(
     limit: u32,
 ) -> Result<HttpResponse> {
     let top = top::top(&api.service, board, selector, limit, render).await?;
-    respond(request, selector, &top)
+    respond(request, board.reading, selector, &top)
 }
 
 /// The body to cache.
@@ -36,18 +36,18 @@ pub(crate) fn render(board: &Board, page: &Page) -> Result<String> {
 /// `top` as an answer to `request`.
 ///
 /// A stale body says so and is answered whole and without `ETag`: the tag is that of the body without the mark.
-fn respond(request: &HttpRequest, selector: &PeriodSelector, top: &Top) -> Result<HttpResponse> {
+fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, top: &Top) -> Result<HttpResponse> {
     let members =
         top.body.strip_prefix('{').ok_or_else(|| Error::Internal("a top list was rendered as no object".into()))?;
     if let Some(age) = top.stale_for {
         let seconds = age.as_secs();
         return Ok(HttpResponse::Ok()
             .insert_header(ContentType::json())
-            .insert_header(CacheControl(vec![CacheDirective::NoCache]))
+            .insert_header((header::CACHE_CONTROL, reply::lifetime(reading, selector, false)))
             .insert_header((header::AGE, seconds))
             .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
     }
-    reply::tagged(request, &top.etag, reply::lifetime(selector, top.is_closed), || {
+    reply::tagged(request, &top.etag, reply::lifetime(reading, selector, top.is_closed), || {
         Ok(Bytes::copy_from_slice(top.body.as_bytes()))
     })
 }
@@ -66,7 +66,7 @@ mod tests {
 
     fn asked_with(known: &str) -> StatusCode {
         let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, known)).to_http_request();
-        respond(&request, &PeriodSelector::default(), &top(None))
+        respond(&request, Reading::Public, &PeriodSelector::default(), &top(None))
             .map_or(StatusCode::INTERNAL_SERVER_ERROR, |response| response.status())
     }
 
@@ -83,7 +83,8 @@ mod tests {
     #[actix_web::test]
     async fn a_stale_top_says_so_and_is_answered_whole() -> Result<()> {
         let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, "*")).to_http_request();
-        let response = respond(&request, &PeriodSelector::default(), &top(Some(Duration::from_millis(3_900))))?;
+        let response =
+            respond(&request, Reading::Public, &PeriodSelector::default(), &top(Some(Duration::from_millis(3_900))))?;
         assert_eq!(response.status(), StatusCode::OK);
         assert_eq!(response.headers().get(header::AGE), Some(&3.into()));
         assert!(!response.headers().contains_key(header::ETAG));
@@ -95,6 +96,9 @@ mod tests {
     #[test]
     fn a_body_that_is_no_object_is_never_sent() {
         let broken = Top { body: "".into(), ..top(None) };
-        assert!(respond(&TestRequest::default().to_http_request(), &PeriodSelector::default(), &broken).is_err());
+        assert!(
+            respond(&TestRequest::default().to_http_request(), Reading::Public, &PeriodSelector::default(), &broken)
+                .is_err()
+        );
     }
 }

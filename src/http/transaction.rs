@@ -24,12 +24,12 @@ use crate::{Result, score};
     responses((status = 204, description = "The score does not count any more."), WriteProblems),
 )]
 pub(super) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::of(&api.settings, &request, payload).await?;
+    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
     let board = path.find(&api.service).await?;
-    score::void(&api.service, &board, transaction_id, act.reason()).await?;
+    score::void(&api.service, &board, transaction_id, &act).await?;
     Ok(reply::done())
 }

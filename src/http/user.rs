@@ -12,12 +12,13 @@ use utoipa::ToSchema;
 use super::{
     Api, Settings, body, caller,
     path::UserPath,
-    problem::{ReadProblems, WriteProblems},
+    problem::{ActProblems, ReadProblems, WriteProblems},
     query, reply,
 };
 use crate::{
     Result,
-    user::{self, Profile, User, check_text},
+    act::{Act, Actor},
+    user::{self, Profile, User},
 };
 
 /// What is to be known of a player; what is absent stays.
@@ -51,22 +52,16 @@ impl From<PutUser> for Profile {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ActRequest {
-    /// Kept in the ledger, up to 256 bytes.
+    /// Kept in the ledger and the audit log, up to 256 bytes.
     #[schema(example = "cheated", min_length = 1, max_length = 256)]
     reason: Option<String>,
 }
 
 impl ActRequest {
-    /// The body of `request`, checked.
-    pub(super) async fn of(settings: &Settings, request: &HttpRequest, payload: Payload) -> Result<Self> {
-        let act: Self = body::optional_json(settings, request, payload).await?;
-        act.reason().map_or(Ok(()), |reason| check_text("reason", reason, 256))?;
-        Ok(act)
-    }
-
-    /// The reason, where one was given.
-    pub(super) fn reason(&self) -> Option<&str> {
-        self.reason.as_deref()
+    /// The act that the body of `request` describes.
+    pub(super) async fn read(settings: &Settings, request: &HttpRequest, payload: Payload, by: Actor) -> Result<Act> {
+        let Self { reason } = body::optional_json(settings, request, payload).await?;
+        Act::new(by, reason)
     }
 }
 
@@ -114,7 +109,7 @@ impl From<User> for UserResponse {
     ),
 )]
 pub(super) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::authenticated(&api, &request).await?;
+    caller::server(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let profile: PutUser = body::json(&api.settings, &request, payload).await?;
@@ -124,15 +119,43 @@ pub(super) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
 }
 
 /// Show a player
+///
+/// Needs a key once every board asks its readers for one.
 #[utoipa::path(
     get, path = "/v1/users/{user_id}", operation_id = "show_user", tag = "players", params(UserPath),
     responses((status = 200, description = "The player.", body = UserResponse), ReadProblems),
 )]
 pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    caller::profile_reader(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let user = user::find(&api.service, &user_id).await?;
     Ok(reply::read(&UserResponse::from(user)))
+}
+
+/// The id of a player who was forgotten.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ErasedResponse {
+    /// The id from now on, which says nothing.
+    #[schema(example = "erased-5a0ab5dc-3a39-4a66-8a1b-6d2a4f2c1f3e")]
+    user_id: String,
+}
+
+/// Forget a player
+///
+/// Needs an admin key. Id, name, avatar and metadata are replaced wherever they are kept, the frozen tops of closed periods included, and there
+/// is no way back. Scores stay under the new id. Whoever comes with the old id from now on is a new player.
+#[utoipa::path(
+    delete, path = "/v1/users/{user_id}", operation_id = "erase_user", tag = "administration", security(("key" = [])),
+    params(UserPath),
+    responses((status = 200, description = "The player is forgotten.", body = ErasedResponse), ActProblems),
+)]
+pub(super) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let user_id = user::erase(&api.service, &user_id, &by).await?;
+    Ok(reply::written(StatusCode::OK, &ErasedResponse { user_id }))
 }
 
 /// Ban a player
@@ -144,11 +167,11 @@ pub(super) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     responses((status = 200, description = "The player is banned.", body = UserResponse), WriteProblems),
 )]
 pub(super) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::of(&api.settings, &request, payload).await?;
-    let user = user::ban(&api.service, &user_id, act.reason()).await?;
+    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let user = user::ban(&api.service, &user_id, &act).await?;
     Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
 }
 
@@ -161,10 +184,10 @@ pub(super) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) 
     responses((status = 200, description = "The player is not banned.", body = UserResponse), WriteProblems),
 )]
 pub(super) async fn unban(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::admin(&api, &request).await?;
+    let by = caller::admin(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::of(&api.settings, &request, payload).await?;
-    let user = user::unban(&api.service, &user_id, act.reason()).await?;
+    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let user = user::unban(&api.service, &user_id, &act).await?;
     Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
 }

@@ -9,7 +9,7 @@ use std::{borrow::Cow, collections::BTreeSet, sync::Arc};
 use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 
 use super::{
-    Line, Progress, Rejects, Source,
+    Line, Options, Progress, Rejects, Source,
     prepare::{make_months, month_of},
 };
 use crate::{Error, Result, board::Board, score::refusal, service::Service, store::load::OpenLoad};
@@ -23,13 +23,13 @@ pub async fn run(
     board: &Arc<Board>,
     name: &str,
     source: Source,
-    update_names: bool,
+    options: Options,
     rejects: Rejects,
     progress: &Arc<Progress>,
 ) -> Result<()> {
     service.store.ensure_ledger_months().await?;
-    let mut load = service.store.begin_load(board.id, name).await?;
-    match fill(service, board, source, update_names, &rejects, progress, &mut load).await {
+    let mut load = service.store.begin_load(board.id, name, &options.by).await?;
+    match fill(service, board, source, options.update_names, &rejects, progress, &mut load).await {
         Ok((accepted, repeated)) => {
             progress.end_phase();
             progress.add_written(accepted, repeated);

@@ -23,7 +23,7 @@ pub use source::{Format, Source};
 
 use std::sync::Arc;
 
-use crate::{Result, board::Board, score::refusal, service::Service};
+use crate::{Result, act::Actor, board::Board, score::refusal, service::Service};
 use event::Event;
 use lane::Lanes;
 use prepare::Preparation;
@@ -32,11 +32,13 @@ use prepare::Preparation;
 pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 1;
 
 /// How to import.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Options {
+    /// Who imports.
+    pub by: Actor,
     /// Whether players who exist take the last name that the file has for them; only new ones take a name otherwise.
     pub update_names: bool,
-    /// Events of one lane that are written in one transaction.
+    /// Events of one lane that are written in one transaction; a load writes all of them in one.
     pub batch_size: usize,
 }
 
@@ -65,7 +67,7 @@ pub async fn run(
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
     service.store.ensure_ledger_months().await?;
-    let mut announced = service.store.begin_import(board.id, name).await?;
+    let mut announced = service.store.begin_import(board.id, name, &options.by).await?;
     let mut preparation = Preparation::new(&service.store, board, options.update_names).await?;
     let mut lanes = Lanes::start(service, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));

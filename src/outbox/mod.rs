@@ -11,6 +11,7 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use self::sender::Sender;
 use crate::{
     Error, Result,
+    act::Actor,
     board::{self, BoardSlug},
     service::Service,
     webhook::{Secret, signature},
@@ -98,8 +99,8 @@ pub async fn find(service: &Service, event_id: i64) -> Result<Event> {
 }
 
 /// Makes an event due now, delivered or not. [`Error::Conflict`] when its board has no webhook.
-pub async fn resend(service: &Service, event_id: i64) -> Result<()> {
-    service.store.resend(event_id).await
+pub async fn resend(service: &Service, event_id: i64, by: &Actor) -> Result<()> {
+    service.store.resend(event_id, by).await
 }
 
 /// Sends all events that are due, and tells what came of it. What fails is due again later, by `centile_store.retry_delay`, and

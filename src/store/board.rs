@@ -7,7 +7,8 @@ use serde_json::Value;
 use super::Store;
 use crate::{
     Error, Result,
-    board::{Board, BoardChange, Mode, NewBoard, Order, PeriodKind, Ties},
+    act::Actor,
+    board::{Board, BoardChange, Mode, NewBoard, Order, PeriodKind, Reading, Ties},
 };
 
 /// A row of `centile.boards`.
@@ -25,6 +26,7 @@ struct StoredBoard {
     points_max: i64,
     frozen_top_size: i32,
     kept_archives: Value,
+    reading: String,
     created_at: DateTime<Utc>,
 }
 
@@ -41,6 +43,7 @@ impl TryFrom<StoredBoard> for Board {
             periods: stored.periods.iter().filter_map(|name| PeriodKind::from_name(name)).collect(),
             kept_archives: serde_json::from_value(stored.kept_archives.clone())
                 .map_err(|_| unknown("rule for archives"))?,
+            reading: Reading::from_name(&stored.reading).ok_or_else(|| unknown("rule for reading"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -65,10 +68,16 @@ impl Store {
     }
 
     /// Makes a board.
-    pub(crate) async fn create_board(&self, new: &NewBoard, lanes: i16, layout_bounds: &[i64]) -> Result<()> {
+    pub(crate) async fn create_board(
+        &self,
+        new: &NewBoard,
+        lanes: i16,
+        layout_bounds: &[i64],
+        by: &Actor,
+    ) -> Result<()> {
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -82,6 +91,8 @@ impl Store {
             layout_bounds,
             new.frozen_top_size,
             json(&new.kept_archives)?,
+            new.reading.name(),
+            by.as_str(),
         )
         .fetch_one(&self.writers)
         .await?;
@@ -89,9 +100,9 @@ impl Store {
     }
 
     /// Changes a board.
-    pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange) -> Result<()> {
+    pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             slug,
             change.title,
             change.mode.map(Mode::name),
@@ -103,6 +114,8 @@ impl Store {
             change.points_max,
             change.frozen_top_size,
             json(&change.kept_archives)?,
+            change.reading.map(Reading::name),
+            by.as_str(),
         )
         .fetch_one(&self.writers)
         .await?;

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
 use super::{Store, period};
-use crate::{Result, period::PeriodState};
+use crate::{Result, act::Act, period::PeriodState};
 
 /// How long the lock of whoever closes is waited for: a process that was killed lets go of it within a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
@@ -156,8 +156,8 @@ impl Store {
             correction.user_id,
             correction.points,
             correction.at,
-            correction.reason,
-            correction.actor,
+            correction.act.reason(),
+            correction.act.by.as_str(),
             correction.tiebreak
         )
         .fetch_one(&self.writers)
@@ -174,8 +174,7 @@ pub(crate) struct Correction<'a> {
     pub(crate) points: i64,
     pub(crate) tiebreak: Option<i16>,
     pub(crate) at: DateTime<Utc>,
-    pub(crate) reason: &'a str,
-    pub(crate) actor: &'a str,
+    pub(crate) act: &'a Act,
 }
 
 impl Closer {
@@ -221,12 +220,12 @@ impl Closer {
     }
 
     /// Brings an archive up to the ledger of now; gives its new revision, and the players in it.
-    pub(crate) async fn refresh(&mut self, period_id: i64, actor: &str, reason: Option<&str>) -> Result<(i32, u64)> {
+    pub(crate) async fn refresh(&mut self, period_id: i64, act: &Act) -> Result<(i32, u64)> {
         let revision = sqlx::query_scalar!(
             r#"SELECT centile_store.refresh_archive($1, $2, $3) AS "revision!""#,
             period_id,
-            actor,
-            reason
+            act.by.as_str(),
+            act.reason()
         )
         .fetch_one(&mut self.0)
         .await?;

@@ -10,7 +10,7 @@ use crate::Error;
 const LOADING_RETRY: Duration = Duration::from_secs(10);
 
 /// Which field a violated constraint is about, and what would be right.
-const CONSTRAINTS: [(&str, &str, &str); 17] = [
+const CONSTRAINTS: [(&str, &str, &str); 18] = [
     (
         "boards_slug_form",
         "slug",
@@ -25,6 +25,7 @@ const CONSTRAINTS: [(&str, &str, &str); 17] = [
     ("boards_frozen_top_size_range", "frozen_top_size", "must be 1 to 1000"),
     ("boards_kept_archives_kinds", "kept_archives", "must be a JSON object of day, week, month, season"),
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
+    ("boards_reading_known", "reading", "must be public or key"),
     (
         "periods_season_form",
         "name",
@@ -74,6 +75,7 @@ impl From<sqlx::Error> for Error {
                     "transaction" => "score transaction",
                     "webhook" => "webhook of board",
                     "event" => "event",
+                    "key" => "key",
                     "entry" => "entry of player",
                     _ => "period",
                 },

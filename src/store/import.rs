@@ -3,7 +3,7 @@
 use sqlx::{Connection as _, PgConnection};
 
 use super::Store;
-use crate::{Error, Result};
+use crate::{Error, Result, act::Actor};
 
 /// An import that closers wait for: as long as this connection lives, others see that the import does.
 #[derive(Debug)]
@@ -23,11 +23,16 @@ impl OpenImport {
 
 impl Store {
     /// Announces an import of a board.
-    pub(crate) async fn begin_import(&self, board_id: i32, source: &str) -> Result<OpenImport> {
+    pub(crate) async fn begin_import(&self, board_id: i32, source: &str, by: &Actor) -> Result<OpenImport> {
         let mut connection = self.patient_connection().await?;
-        let import_id = sqlx::query_scalar!(r#"SELECT centile_store.begin_import($1, $2) AS "id!""#, board_id, source)
-            .fetch_one(&mut connection)
-            .await?;
+        let import_id = sqlx::query_scalar!(
+            r#"SELECT centile_store.begin_import($1, $2, $3) AS "id!""#,
+            board_id,
+            source,
+            by.as_str()
+        )
+        .fetch_one(&mut connection)
+        .await?;
         Ok(OpenImport { import_id, connection })
     }
 
@@ -45,10 +50,11 @@ impl Store {
     }
 
     /// Gives up imports of a board that were cut short; gives their number. [`Error::Conflict`] when one is running.
-    pub(crate) async fn abandon_imports(&self, board: &str) -> Result<u64> {
-        let abandoned = sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1) AS "abandoned!""#, board)
-            .fetch_one(&self.writers)
-            .await?;
+    pub(crate) async fn abandon_imports(&self, board: &str, by: &Actor) -> Result<u64> {
+        let abandoned =
+            sqlx::query_scalar!(r#"SELECT centile.abandon_imports($1, $2) AS "abandoned!""#, board, by.as_str())
+                .fetch_one(&self.writers)
+                .await?;
         Ok(u64::from(abandoned.unsigned_abs()))
     }
 

@@ -5,8 +5,9 @@ use chrono::{DateTime, Utc};
 use super::Store;
 use crate::{
     Result,
+    act::Actor,
     board::BoardSlug,
-    key::{Key, Role},
+    key::{Key, NewKey},
 };
 
 /// A key and what its secret is compared with.
@@ -22,26 +23,24 @@ fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
 }
 
 impl Store {
-    /// Stores a key; the database sets `created_at`.
+    /// Stores a key; gives when it was made.
     pub(crate) async fn create_key(
         &self,
         id: &str,
-        name: &str,
-        role: Role,
-        boards: &[BoardSlug],
-        expires_at: Option<DateTime<Utc>>,
+        new: &NewKey,
         secret_sha256: &[u8],
+        by: &Actor,
     ) -> Result<DateTime<Utc>> {
-        let boards: Vec<String> = boards.iter().map(ToString::to_string).collect();
+        let boards: Vec<String> = new.boards.iter().map(ToString::to_string).collect();
         let created_at = sqlx::query_scalar!(
-            "INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256)
-             VALUES ($1, $2, $3, $4, $5, $6) RETURNING created_at",
+            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7) AS "created_at!""#,
             id,
-            name,
-            role.name(),
+            new.name,
+            new.role.name(),
             &boards,
-            expires_at,
+            new.expires_at,
             secret_sha256,
+            by.as_str()
         )
         .fetch_one(&self.writers)
         .await?;
@@ -100,14 +99,9 @@ impl Store {
         Ok(())
     }
 
-    /// Revokes a key, once; tells whether there is one of this id.
-    pub(crate) async fn revoke_key(&self, id: &str) -> Result<bool> {
-        let done = sqlx::query!(
-            "UPDATE centile_store.api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1",
-            id
-        )
-        .execute(&self.writers)
-        .await?;
-        Ok(done.rows_affected() == 1)
+    /// Revokes a key.
+    pub(crate) async fn revoke_key(&self, id: &str, by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.revoke_key($1, $2)", id, by.as_str()).fetch_one(&self.writers).await?;
+        Ok(())
     }
 }

@@ -50,6 +50,19 @@ impl Store {
         Ok(rankings)
     }
 
+    /// Players of the fullest bucket of a ranking, beside a hundredth of all: 1 is even. `None` when it has fewer than `least` players.
+    pub(crate) async fn bucket_skew(&self, ranking_id: i64, least: i64) -> Result<Option<f64>> {
+        let skew = sqlx::query_scalar!(
+            r#"SELECT (max(players) * 100 / sum(players))::float8 AS "skew!"
+               FROM unnest(centile_store.bucket_totals($1)) AS players HAVING sum(players) >= $2"#,
+            ranking_id,
+            least as _
+        )
+        .fetch_optional(&self.readers)
+        .await?;
+        Ok(skew)
+    }
+
     /// Current rankings of a board.
     pub(crate) async fn rankings_of(&self, board_id: i32) -> Result<Vec<i64>> {
         let rankings = sqlx::query_scalar!(

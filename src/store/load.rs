@@ -5,7 +5,7 @@ use futures::TryStreamExt as _;
 use sqlx::{Connection as _, PgConnection, Postgres, Transaction};
 
 use super::Store;
-use crate::{Error, Result};
+use crate::{Error, Result, act::Actor};
 
 /// Players that are made or renamed in one transaction: those who make the same ones wait for it.
 const PLAYERS_AT_ONCE: i32 = 50_000;
@@ -39,11 +39,16 @@ pub(crate) struct Refused {
 
 impl Store {
     /// Announces a load of a board. [`Error::Conflict`] when the board has events already, or when it is imported into.
-    pub(crate) async fn begin_load(&self, board_id: i32, source: &str) -> Result<OpenLoad> {
+    pub(crate) async fn begin_load(&self, board_id: i32, source: &str, by: &Actor) -> Result<OpenLoad> {
         let mut connection = self.patient_connection().await?;
-        let import_id = sqlx::query_scalar!(r#"SELECT centile_store.begin_load($1, $2) AS "id!""#, board_id, source)
-            .fetch_one(&mut connection)
-            .await?;
+        let import_id = sqlx::query_scalar!(
+            r#"SELECT centile_store.begin_load($1, $2, $3) AS "id!""#,
+            board_id,
+            source,
+            by.as_str()
+        )
+        .fetch_one(&mut connection)
+        .await?;
         let mut load = OpenLoad { board_id, import_id, connection };
         match sqlx::query!("SELECT centile_store.make_load_tables()").fetch_one(&mut load.connection).await {
             Ok(_) => Ok(load),

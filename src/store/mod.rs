@@ -14,29 +14,27 @@ pub(crate) mod layout;
 pub(crate) mod load;
 pub(crate) mod outbox;
 pub(crate) mod period;
+mod pool;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
 pub(crate) mod score;
 pub(crate) mod season;
 pub(crate) mod upkeep;
 pub(crate) mod user;
-mod warm;
 
-use std::{str::FromStr, time::Duration};
+use std::{str::FromStr, sync::LazyLock, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, Executor as _, PgPool,
+    ConnectOptions as _, Executor as _,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::{Error, Result};
-use warm::WarmPool;
+use crate::{Error, Result, service::Settings};
+use migrate::{Edition, Files};
+use pool::Pool;
 
 /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a shared read may go without an answer: longer than PostgreSQL lets a statement run, so that only a server that is frozen or
-/// cut off comes to this.
-pub(crate) const SILENCE: Duration = Duration::from_secs(35);
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
 const KEEPER_CONNECTIONS: u32 = 2;
 /// Connections that ranks and pages use before all others, and as many that scores do: look-ups run two statements at a time, and a board has
@@ -47,28 +45,29 @@ const WARM_CONNECTIONS: u32 = 2;
 const READ_SOON: Duration = Duration::from_millis(50);
 /// How long a batch does: a board's batch may wait for a lock, and is to keep no other board's waiting.
 const WRITE_SOON: Duration = Duration::from_millis(2);
-/// No statement of the service runs longer; set on every connection.
-const STATEMENT_TIMEOUT: &str = "30s";
+/// How much longer than it may run a statement may take to be answered: past that the server is frozen, or cut off.
+const WAY_BACK: Duration = Duration::from_secs(2);
 
 /// The connections to PostgreSQL: apart for readers, writers and who keeps layouts, so that none starves the others.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
-    readers: PgPool,
+    readers: Pool,
     /// For what touches bucket tables: ranks and pages.
-    lookups: WarmPool,
-    writers: PgPool,
+    lookups: Pool,
+    writers: Pool,
     /// For scores.
-    recorders: WarmPool,
+    recorders: Pool,
     /// For the steps that change a layout: what a connection does for the first time is planned while the structure lock is held, 31 ms
     /// in place of 8 for a stripe of 400 rows. Here the plans are there.
-    keepers: PgPool,
+    keepers: Pool,
     /// How to connect for long work: no limit on the time of a statement.
     patient: PgConnectOptions,
 }
 
 impl Store {
     /// Prepares the pools; the first connection is made when one is asked for.
-    pub(crate) fn new(database_url: &str, read_connections: u32, write_connections: u32) -> Result<Self> {
+    pub(crate) fn new(settings: &Settings) -> Result<Self> {
+        let Settings { database_url, read_connections, write_connections, statement_timeout, .. } = settings;
         let options = PgConnectOptions::from_str(database_url)
             .map_err(|_| Error::invalid("DATABASE_URL", "must look like postgres://user:password@host:5432/database"))?
             .application_name("centile")
@@ -79,7 +78,7 @@ impl Store {
                 // The path of the functions that run with the owner's rights. Under another one a function's plans are made
                 // anew whenever it is called from one of those and then from elsewhere: 0.3 ms in place of 0.03.
                 ("search_path", "pg_catalog,pg_temp"),
-                ("statement_timeout", STATEMENT_TIMEOUT),
+                ("statement_timeout", &format!("{}ms", statement_timeout.as_millis())),
                 // What is acknowledged must outlive a crash, whatever the server's own default is.
                 ("synchronous_commit", "on"),
                 // The functions look again after they have waited for a lock.
@@ -94,7 +93,7 @@ impl Store {
         // when the table was small. The functions that write choose for themselves.
         let reading = quick.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
         let pool = |connections, options| {
-            PgPoolOptions::new()
+            let pool = pool::tested(PgPoolOptions::new())
                 .max_connections(connections)
                 .acquire_timeout(PATIENCE)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
@@ -111,31 +110,36 @@ impl Store {
                         Ok(())
                     })
                 })
-                .connect_lazy_with(options)
+                .connect_lazy_with(options);
+            Pool::new(pool, *statement_timeout + WAY_BACK)
         };
         // Long work is not slow work: it tells by itself how far it is.
         let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
-        let warm = |connections, options: PgConnectOptions, soon| {
+        let warm = |connections: &u32, options: PgConnectOptions, soon| {
             let few = WARM_CONNECTIONS.min(connections / 2);
             let others = pool(connections - few, options.clone());
-            WarmPool { few: if few > 0 { pool(few, options) } else { others.clone() }, others, soon }
+            let all = if few > 0 { others.after(pool(few, options), soon) } else { others.clone() };
+            (all, others)
         };
         let keepers = pool(KEEPER_CONNECTIONS, reading.clone());
-        let lookups = warm(read_connections, reading, READ_SOON);
-        let recorders = warm(write_connections, quick, WRITE_SOON);
-        Ok(Self {
-            keepers,
-            readers: lookups.others.clone(),
-            writers: recorders.others.clone(),
-            lookups,
-            recorders,
-            patient,
-        })
+        let (lookups, readers) = warm(read_connections, reading, READ_SOON);
+        let (recorders, writers) = warm(write_connections, quick, WRITE_SOON);
+        Ok(Self { keepers, readers, writers, lookups, recorders, patient })
     }
 
-    /// Whether PostgreSQL answers.
-    pub(crate) async fn ping(&self) -> Result<()> {
-        sqlx::query("SELECT 1").execute(&self.readers).await.map(|_| ()).map_err(Error::from)
+    /// Whether the database has a newer schema than the one that this program was built for. [`Error::Unavailable`] when it lacks
+    /// something that this program needs, or does not answer.
+    pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
+        static FILES: LazyLock<Files> = LazyLock::new(Files::embedded);
+        match migrate::edition(&self.readers, &FILES).await? {
+            Edition::Same => Ok(false),
+            // A release leaves what the one before it needs: docs/operations.md, upgrading. Older it cannot be, for it was
+            // the same when this program started.
+            Edition::Other | Edition::Newer => Ok(true),
+            Edition::Missing | Edition::Older => {
+                Err(Error::unavailable("the database lacks migrations: run `centile migrate`"))
+            }
+        }
     }
 
     /// Makes the months of the ledger that hold the times from now to two months ahead.
@@ -162,9 +166,20 @@ impl Store {
         Ok(forgotten.unsigned_abs())
     }
 
+    /// Connections of each pool, by state: pool, state, number.
+    pub(crate) fn connections(&self) -> Vec<(&'static str, &'static str, u32)> {
+        [("read", &self.lookups), ("write", &self.recorders), ("keep", &self.keepers)]
+            .into_iter()
+            .flat_map(|(name, pool)| {
+                let (all, idle) = pool.connections();
+                [(name, "idle", idle), (name, "busy", all - idle.min(all))]
+            })
+            .collect()
+    }
+
     /// Waits until the connections in use are given back, and closes all.
     pub(crate) async fn close(&self) {
-        for pool in [&self.recorders.few, &self.writers, &self.keepers, &self.lookups.few, &self.readers] {
+        for pool in [&self.recorders, &self.keepers, &self.lookups] {
             pool.close().await;
         }
     }

@@ -3,6 +3,7 @@
 use super::Store;
 use crate::{
     Result,
+    act::Actor,
     board::BoardSlug,
     outbox::{Claimed, Event, Wanted},
     webhook::{Secret, Webhook},
@@ -10,8 +11,10 @@ use crate::{
 
 impl Store {
     /// Sets where the events of a board go, and what they are signed with.
-    pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &[u8]) -> Result<()> {
-        sqlx::query!("SELECT centile.set_webhook($1, $2, $3)", board, url, secret).fetch_one(&self.writers).await?;
+    pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &[u8], by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.set_webhook($1, $2, $3, $4)", board, url, secret, by.as_str())
+            .fetch_one(&self.writers)
+            .await?;
         Ok(())
     }
 
@@ -22,8 +25,8 @@ impl Store {
     }
 
     /// Has the events of a board sent nowhere.
-    pub(crate) async fn remove_webhook(&self, board: &str) -> Result<()> {
-        sqlx::query!("SELECT centile.remove_webhook($1)", board).fetch_one(&self.writers).await?;
+    pub(crate) async fn remove_webhook(&self, board: &str, by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.remove_webhook($1, $2)", board, by.as_str()).fetch_one(&self.writers).await?;
         Ok(())
     }
 
@@ -57,8 +60,8 @@ impl Store {
     }
 
     /// Makes an event due now.
-    pub(crate) async fn resend(&self, event_id: i64) -> Result<()> {
-        sqlx::query!("SELECT centile.resend($1)", event_id).fetch_one(&self.writers).await?;
+    pub(crate) async fn resend(&self, event_id: i64, by: &Actor) -> Result<()> {
+        sqlx::query!("SELECT centile.resend($1, $2)", event_id, by.as_str()).fetch_one(&self.writers).await?;
         Ok(())
     }
 

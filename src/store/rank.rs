@@ -225,7 +225,7 @@ impl Store {
             from,
             limit,
         );
-        let row = self.lookups.fetch_all(query).await?.pop();
+        let row = query.fetch_all(&self.lookups).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
@@ -249,7 +249,7 @@ impl Store {
             -key.internal_id,
             limit,
         );
-        let row = self.lookups.fetch_all(query).await?.pop();
+        let row = query.fetch_all(&self.lookups).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
@@ -275,7 +275,7 @@ impl Store {
                 layout,
                 batches,
             );
-            self.lookups.fetch_all(query).await?
+            query.fetch_all(&self.lookups).await?
         } else {
             let query = sqlx::query_file_as!(
                 StandingRow,
@@ -290,7 +290,7 @@ impl Store {
                 batches,
                 around,
             );
-            self.lookups.fetch_all(query).await?
+            query.fetch_all(&self.lookups).await?
         };
         rows.sort_unstable_by_key(|row| row.n);
         let Some(first) = rows.first_mut() else { return Ok(None) };
@@ -347,7 +347,7 @@ impl Store {
             meant.meant_until,
             user_ids,
         );
-        let row = self.lookups.fetch_all(query).await?.pop();
+        let row = query.fetch_all(&self.lookups).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
 
@@ -367,7 +367,7 @@ impl Store {
             meant.meant_until,
             score,
         );
-        let row = self.lookups.fetch_all(query).await?.pop();
+        let row = query.fetch_all(&self.lookups).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
     }
 

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
 use super::Store;
-use crate::Result;
+use crate::{Result, act::Act};
 
 /// Players that one transaction of [`Rebuilder::catch_up`] takes.
 const PLAYERS_AT_ONCE: i32 = 2_000;
@@ -105,7 +105,7 @@ impl Rebuilder {
     /// Puts the ranking into its period's place, with a row in the audit log; gives the one that it takes the place of. `None`,
     /// and nothing done, when more than `limit` rows of the ledger are still to be taken in. [`crate::Error::Conflict`] when the period
     /// was closed meanwhile, or somebody else rebuilds it by now.
-    pub(crate) async fn swap(&mut self, limit: i32, actor: &str, reason: Option<&str>) -> Result<Option<i64>> {
+    pub(crate) async fn swap(&mut self, limit: i32, act: &Act) -> Result<Option<i64>> {
         let mut transaction = self.connection.begin().await?;
         let before = sqlx::query_scalar!(
             "SELECT centile_store.swap_ranking($1, $2, $3, $4, $5)",
@@ -119,15 +119,16 @@ impl Rebuilder {
         .await?;
         let Some(before) = before else { return Ok(None) };
         sqlx::query!(
-            "INSERT INTO centile_store.audit_log (actor, action, board_id, subject, before, after)
-             SELECT $3, 'rebuild', p.board_id, CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END,
-                    jsonb_build_object('ranking', $2::bigint, 'players', centile_store.player_count($2)),
-                    jsonb_build_object('ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $4::text)
+            "SELECT centile_store.note_act($3, 'rebuild', p.board_id,
+                 jsonb_build_object('ranking', $2::bigint, 'players', centile_store.player_count($2)),
+                 jsonb_strip_nulls(jsonb_build_object(
+                     'ranking', p.ranking_id, 'players', centile_store.player_count(p.ranking_id), 'reason', $4::text)),
+                 CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END)
              FROM centile_store.periods p WHERE p.ranking_id = $1",
             self.ranking_id,
             before,
-            actor,
-            reason
+            act.by.as_str(),
+            act.reason()
         )
         .execute(&mut *transaction)
         .await?;

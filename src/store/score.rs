@@ -9,6 +9,7 @@ use sqlx::{postgres::types::PgInterval, types::Json};
 use super::Store;
 use crate::{
     Error, Result,
+    act::Act,
     score::{Event, HistoryRow},
 };
 
@@ -119,7 +120,7 @@ impl Store {
                 keep_ids,
                 opens,
             );
-            match self.recorders.fetch_all(query).await {
+            match query.fetch_all(&self.recorders).await {
                 Err(sqlx::Error::Database(error)) if tries < MOST_TRIES => match error.code().as_deref() {
                     // A boundary passed on the way in, or two writers met: nothing was written.
                     Some("CB001") => opens = true,
@@ -170,7 +171,7 @@ impl Store {
             &rank_keys as &[Option<i64>],
             &tie_keys as &[Option<i64>],
         );
-        let rows = self.lookups.fetch_all(query).await?;
+        let rows = query.fetch_all(&self.lookups).await?;
         Ok(rows
             .into_iter()
             .map(|row| (row.rank.map(i64::unsigned_abs), row.previous_rank.map(i64::unsigned_abs)))
@@ -178,16 +179,16 @@ impl Store {
     }
 
     /// Undoes a score transaction.
-    pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, reason: Option<&str>) -> Result<()> {
-        sqlx::query!("SELECT centile.void_score($1, $2, $3)", board, transaction_id, reason)
+    pub(crate) async fn void_score(&self, board: &str, transaction_id: i64, act: &Act) -> Result<()> {
+        sqlx::query!("SELECT centile.void_score($1, $2, $3, $4)", board, transaction_id, act.reason(), act.by.as_str())
             .fetch_one(&self.writers)
             .await?;
         Ok(())
     }
 
     /// Makes a player start anew in the current periods.
-    pub(crate) async fn reset_player(&self, board: &str, user_id: &str, reason: Option<&str>) -> Result<()> {
-        sqlx::query!("SELECT centile.reset_player($1, $2, $3)", board, user_id, reason)
+    pub(crate) async fn reset_player(&self, board: &str, user_id: &str, act: &Act) -> Result<()> {
+        sqlx::query!("SELECT centile.reset_player($1, $2, $3, $4)", board, user_id, act.reason(), act.by.as_str())
             .fetch_one(&self.writers)
             .await?;
         Ok(())

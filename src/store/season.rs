@@ -3,17 +3,34 @@
 use super::{Store, period::state};
 use crate::{
     Result,
+    act::Actor,
     board::Board,
     season::{Edge, Season},
 };
 
 impl Store {
     /// Makes a season.
-    pub(crate) async fn create_season(&self, board: &Board, name: &str, starts_at: Edge, ends_at: Edge) -> Result<()> {
+    pub(crate) async fn create_season(
+        &self,
+        board: &Board,
+        name: &str,
+        starts_at: Edge,
+        ends_at: Edge,
+        by: &Actor,
+    ) -> Result<()> {
         let ((start, start_date), (end, end_date)) = (starts_at.parts(), ends_at.parts());
-        sqlx::query_file!("sql/queries/create_season.sql", board.slug.as_str(), name, start, start_date, end, end_date)
-            .fetch_one(&self.writers)
-            .await?;
+        sqlx::query_file!(
+            "sql/queries/create_season.sql",
+            board.slug.as_str(),
+            name,
+            start,
+            start_date,
+            end,
+            end_date,
+            by.as_str()
+        )
+        .fetch_one(&self.writers)
+        .await?;
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use super::Store;
 use crate::{
     Result,
+    act::{Act, Actor},
     user::{Profile, User},
 };
 
@@ -10,7 +11,7 @@ impl Store {
     /// Makes the users that do not exist yet.
     pub(crate) async fn ensure_users(&self, user_ids: &[String], names: &[Option<String>]) -> Result<()> {
         let query = sqlx::query!("SELECT centile.ensure_users($1, $2)", user_ids, names as &[Option<String>]);
-        self.recorders.fetch_all(query).await?;
+        query.fetch_all(&self.recorders).await?;
         Ok(())
     }
 
@@ -51,16 +52,37 @@ impl Store {
     }
 
     /// Marks a user as banned or not.
-    pub(crate) async fn mark_banned(&self, user_id: &str, banned: bool) -> Result<()> {
-        sqlx::query!("SELECT centile.mark_banned($1, $2)", user_id, banned).fetch_one(&self.writers).await?;
+    pub(crate) async fn mark_banned(&self, user_id: &str, banned: bool, act: &Act) -> Result<()> {
+        sqlx::query!("SELECT centile.mark_banned($1, $2, $3, $4)", user_id, banned, act.reason(), act.by.as_str())
+            .fetch_one(&self.writers)
+            .await?;
         Ok(())
     }
 
+    /// Forgets who a user was; gives the new id, and the closed periods whose frozen tops named the user.
+    pub(crate) async fn erase_user(&self, user_id: &str, by: &Actor) -> Result<(String, Vec<i64>)> {
+        let erased = sqlx::query!(
+            r#"SELECT user_id AS "user_id!", period_ids AS "period_ids!" FROM centile.erase_user($1, $2)"#,
+            user_id,
+            by.as_str()
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok((erased.user_id, erased.period_ids))
+    }
+
     /// Bans or unbans a user on one board.
-    pub(crate) async fn ban_user(&self, board: &str, user_id: &str, banned: bool, reason: Option<&str>) -> Result<()> {
-        sqlx::query!("SELECT centile.ban_user($1, $2, $3, $4)", board, user_id, banned, reason)
-            .fetch_one(&self.writers)
-            .await?;
+    pub(crate) async fn ban_user(&self, board: &str, user_id: &str, banned: bool, act: &Act) -> Result<()> {
+        sqlx::query!(
+            "SELECT centile.ban_user($1, $2, $3, $4, $5)",
+            board,
+            user_id,
+            banned,
+            act.reason(),
+            act.by.as_str()
+        )
+        .fetch_one(&self.writers)
+        .await?;
         Ok(())
     }
 }

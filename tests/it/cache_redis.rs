@@ -30,7 +30,7 @@ impl Fixture {
         let name = format!("centile-cache-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let dir: PathBuf = std::env::temp_dir().join(name);
         let redis = LocalRedis::start(&dir).expect("a private Redis");
-        let cache = Cache::redis(&redis.url(), PREFIX).expect("a cache");
+        let cache = Cache::redis(&redis.url(), None, PREFIX).expect("a cache");
         Self { redis, cache }
     }
 
@@ -187,7 +187,7 @@ async fn a_killed_redis_is_a_miss_and_may_come_back() {
 #[tokio::test]
 async fn a_redis_that_was_never_there_is_a_miss() {
     // Port 1 of loopback: nobody listens.
-    let cache = Cache::redis("redis://127.0.0.1:1", PREFIX).expect("a lazy cache");
+    let cache = Cache::redis("redis://127.0.0.1:1", None, PREFIX).expect("a lazy cache");
     assert!(!cache.is_reachable().await);
     assert_eq!(cache.get(&user("ann")).await, None);
 }

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use centile::local::signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -234,7 +235,7 @@ async fn a_database_that_will_not_do_is_told_in_one_line() {
     run(&db, &["board", "list"]).refused(1, &["another edition", "`centile migrate`"]);
     run(&db, &["migrate"]).well();
     run(&db, &["board", "list"]).well();
-    db.execute("UPDATE centile_store.schema_history SET version = 999 WHERE version = (SELECT max(version) FROM centile_store.schema_history)").await;
+    db.execute("INSERT INTO centile_store.schema_history SELECT 999, 'later', applied_on, checksum FROM centile_store.schema_history LIMIT 1").await;
     run(&db, &["board", "list"]).refused(1, &["newer Centile"]);
 }
 
@@ -255,8 +256,20 @@ async fn serve_says_what_it_caches_in_and_ends_well() {
         assert!(logged.iter().any(found), "{message:?} is not in {output}");
     }
 
-    // A Redis that cannot be reached is no reason not to serve.
-    let mut serve = spawn_serve(&db, Some("redis://127.0.0.1:1"), &[]).await;
+    // A Redis that cannot be reached is told, and no reason not to serve. While an instance is left, what comes is answered.
+    let mut serve = spawn_serve(&db, Some("redis://127.0.0.1:1"), &["--drain", "600"]).await;
     assert!(!serve.output().contains("in-process cache"), "{}", serve.output());
+    let answer = async |path: &str| {
+        let answer = serve.client.get(serve.at(path)).send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    };
+    let (status, text) = answer("/readyz").await;
+    assert_eq!((status, text.contains(r#""cache":"unreachable""#)), (StatusCode::OK, true), "{text}");
+    signal(serve.id(), "TERM").unwrap();
+    let end = Instant::now() + Duration::from_secs(30);
+    while answer("/readyz").await.0 != StatusCode::SERVICE_UNAVAILABLE {
+        assert!(Instant::now() < end, "it is ready although it was told to end");
+    }
+    assert_eq!(answer("/v1/boards").await.0, StatusCode::OK);
     assert_eq!(serve.stop().await.code(), Some(0), "{}", serve.output());
 }

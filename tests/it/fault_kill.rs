@@ -1,6 +1,6 @@
 //! `kill -9` of the service and of PostgreSQL under load: nothing acknowledged is lost, nothing is applied twice.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use centile::local::PostgresOptions;
 use reqwest::StatusCode;
@@ -46,17 +46,6 @@ fn send(sender: &Arc<Sender>, url: &str, stop: &CancellationToken) -> JoinSet<()
     callers
 }
 
-/// Waits until so many more events are acknowledged.
-async fn wait_for_more(sender: &Sender, more: usize) {
-    let wanted = sender.counts().0 + more;
-    let acknowledged = async {
-        while sender.counts().0 < wanted {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), acknowledged).await.expect("events get in");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     let db = TestDb::new().await;
@@ -68,7 +57,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
         let mut serve = spawn_serve(&db, Some(&redis), &[]).await;
         let callers = send(&sender, &serve.url, &CancellationToken::new());
         // In the first moments of an instance, or later.
-        wait_for_more(&sender, [1, 40, 400][kill as usize % 3]).await;
+        sender.wait_for_more([1, 40, 400][kill as usize % 3]).await;
         serve.kill();
         // Each goes when nobody answers any more.
         callers.join_all().await;
@@ -120,7 +109,7 @@ async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
     let sender = Arc::new(Sender::new(key(&url, "server")));
     let (stop, client) = (CancellationToken::new(), client());
     let callers = send(&sender, &serve.url, &stop);
-    wait_for_more(&sender, 300).await;
+    sender.wait_for_more(300).await;
     let top = || client.get(serve.at("/v1/boards/arena/scores?limit=3")).send();
     assert_eq!(top().await.expect("an answer").status(), StatusCode::OK);
 
@@ -142,7 +131,7 @@ async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
     let known = sender.counts().0;
     postgres.start_again().expect("PostgreSQL is back");
 
-    wait_for_more(&sender, 300).await;
+    sender.wait_for_more(300).await;
     stop.cancel();
     callers.join_all().await;
     sender.finish(&serve.at("/v1/boards/arena/scores")).await;

@@ -384,7 +384,7 @@ async fn a_request_that_cannot_be_read() {
         (Method::DELETE, "/v1/boards", "GET, HEAD, POST"),
         (Method::POST, "/v1/boards/main", "GET, HEAD, PATCH"),
         (Method::PUT, SCORES, "GET, HEAD, POST"),
-        (Method::POST, "/v1/users/ada", "GET, HEAD, PUT"),
+        (Method::POST, "/v1/users/ada", "GET, HEAD, PUT, DELETE"),
         (Method::GET, "/v1/users/ada/ban", "POST"),
         (Method::POST, "/v1/boards/main/scores/ada", "GET, HEAD, DELETE"),
         (Method::POST, "/v1/boards/main/rank", "GET, HEAD"),

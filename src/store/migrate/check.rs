@@ -3,13 +3,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use refinery_core::Migration;
-use sqlx::{Connection as _, PgConnection};
+use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
-use super::{Files, failed, internal, objects, unavailable};
+use super::{Files, internal, objects, unavailable};
 use crate::{Error, Result};
 
 /// How long a server may take to let us in. One that drops packets would otherwise take minutes.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// SQLSTATE of a table that is not there.
+const UNDEFINED_TABLE: &str = "42P01";
 
 /// Refuses a database whose schema is not the one that this program was built for, and says what to do about it.
 ///
@@ -34,38 +37,66 @@ pub async fn check_url(database_url: &str) -> Result<()> {
     result
 }
 
-async fn check(connection: &mut PgConnection, files: &Files) -> Result<()> {
-    let there: bool = sqlx::query_scalar(
-        "SELECT to_regclass('centile_store.schema_history') IS NOT NULL
-            AND to_regclass('centile_store.applied_sql') IS NOT NULL",
-    )
-    .fetch_one(&mut *connection)
-    .await
-    .map_err(failed("look for the schema"))?;
-    if !there {
-        return Err(Error::Conflict("the database has no schema yet: run `centile migrate`".to_owned()));
-    }
+/// How a database's schema compares with the one that this program was built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edition {
+    /// There is none.
+    Missing,
+    /// Migrations have not been applied that this program needs.
+    Older,
+    /// It is the one.
+    Same,
+    /// All its migrations are there; functions and views are of another edition.
+    Other,
+    /// Migrations were applied that this program does not know.
+    Newer,
+}
+
+/// What a database says of its schema.
+#[derive(Debug, FromRow)]
+struct Applied {
+    migrations: Vec<i32>,
+    hash: Option<String>,
+}
+
+/// The edition of the schema that `executor` is connected to, beside that of `files`.
+pub(crate) async fn edition(executor: impl PgExecutor<'_>, files: &Files) -> Result<Edition> {
     let known = files.migrations.iter().map(|(path, text)| {
         let name = path.trim_start_matches("migrations/").trim_end_matches(".sql");
         Migration::unapplied(name, text).map(|migration| migration.version()).map_err(|error| internal(path, &error))
     });
     let known: BTreeSet<i32> = known.collect::<Result<_>>()?;
-    let applied: Vec<i32> = sqlx::query_scalar("SELECT version FROM centile_store.schema_history")
-        .fetch_all(&mut *connection)
-        .await
-        .map_err(failed("read centile_store.schema_history"))?;
-    let applied = applied.into_iter().collect();
-    if !known.is_superset(&applied) {
-        return Err(Error::Conflict("the database was migrated by a newer Centile than this one".to_owned()));
-    }
-    let hash: Option<String> = sqlx::query_scalar("SELECT hash FROM centile_store.applied_sql")
-        .fetch_optional(&mut *connection)
-        .await
-        .map_err(failed("read centile_store.applied_sql"))?;
-    if known != applied || hash != Some(objects::hash_of(files)) {
-        return Err(Error::Conflict(
-            "the database has another edition of the schema: run `centile migrate`".to_owned(),
-        ));
-    }
-    Ok(())
+    let applied = sqlx::query_as::<_, Applied>(
+        "SELECT ARRAY(SELECT version FROM centile_store.schema_history) AS migrations,
+                (SELECT hash FROM centile_store.applied_sql) AS hash",
+    )
+    .fetch_one(executor)
+    .await;
+    let applied = match applied {
+        Ok(applied) => applied,
+        Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| code == UNDEFINED_TABLE) => {
+            return Ok(Edition::Missing);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let migrations: BTreeSet<i32> = applied.migrations.into_iter().collect();
+    Ok(if !known.is_subset(&migrations) {
+        Edition::Older
+    } else if known != migrations {
+        Edition::Newer
+    } else if applied.hash == Some(objects::hash_of(files)) {
+        Edition::Same
+    } else {
+        Edition::Other
+    })
+}
+
+async fn check(connection: &mut PgConnection, files: &Files) -> Result<()> {
+    let refusal = match edition(connection, files).await? {
+        Edition::Same => return Ok(()),
+        Edition::Missing => "the database has no schema yet: run `centile migrate`",
+        Edition::Newer => "the database was migrated by a newer Centile than this one",
+        Edition::Older | Edition::Other => "the database has another edition of the schema: run `centile migrate`",
+    };
+    Err(Error::Conflict(refusal.to_owned()))
 }

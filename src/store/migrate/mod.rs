@@ -20,6 +20,7 @@ mod files;
 mod objects;
 
 pub use check::check_url;
+pub(super) use check::{Edition, edition};
 pub use files::Files;
 
 /// Key of the advisory lock: "centile" in ASCII.

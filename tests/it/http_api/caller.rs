@@ -10,8 +10,8 @@ use reqwest::{
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::site::{Site, make_key};
-use crate::support::{TestDb, centile};
+use super::site::Site;
+use crate::support::{TestDb, centile, make_key};
 
 #[tokio::test]
 async fn the_classic_paths_have_the_classic_shapes() {
@@ -142,10 +142,15 @@ async fn keys_open_what_they_are_for() {
 async fn the_service_tells_about_itself() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    for path in ["/healthz", "/readyz"] {
-        let answer = site.get(path).await;
-        assert_eq!((answer.status, answer.text.as_str()), (200, "ok"), "{path}");
-    }
+    let answer = site.get("/healthz").await;
+    assert_eq!((answer.status, answer.text.as_str()), (200, "ok"));
+    let ready = site.get("/readyz").await.is(200);
+    assert_eq!(ready, json!({"status": "ready", "schema": "same", "cache": "reachable"}));
+    // A release that is being put in place migrates first; what lacks something cannot be served with.
+    db.execute("UPDATE centile_store.applied_sql SET hash = 'later'").await;
+    assert_eq!(site.get("/readyz").await.is(200)["schema"], "newer");
+    db.execute("UPDATE centile_store.schema_history SET version = 999 WHERE version = 1").await;
+    site.get("/readyz").await.is(503);
     let document = site.get("/openapi.json").await.is(200);
     assert!(document["openapi"].as_str().unwrap().starts_with('3') && document["paths"]["/v1/boards"].is_object());
     // From /docs on, all that the page loads is here.

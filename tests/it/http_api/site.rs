@@ -8,7 +8,7 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
-use crate::support::{Serve, TestDb, centile, redis_url, spawn_serve};
+use crate::support::{Serve, TestDb, make_key, redis_url, spawn_serve};
 
 /// A service with a database of its own, and a key of each role.
 #[derive(Debug)]
@@ -94,13 +94,4 @@ impl Answer {
         assert_eq!(self.status, status, "{self:?}");
         self.body
     }
-}
-
-/// Makes a key with the command line.
-pub fn make_key(url: &str, flags: &[&str]) -> String {
-    let mut command = centile();
-    let output = command.args(["key", "create", "--name", "test"]).args(flags).env("DATABASE_URL", url).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

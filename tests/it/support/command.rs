@@ -4,7 +4,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-use super::{TestDb, centile};
+use super::{TestDb, centile, next_number};
 
 /// What a command left behind.
 #[derive(Debug)]
@@ -61,6 +61,12 @@ pub fn spawn(url: &str, arguments: &[&str]) -> Child {
     let mut command = centile();
     command.args(arguments).env("DATABASE_URL", url);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The text of a new key, for a client of its own: of each name only two work.
+pub fn make_key(url: &str, flags: &[&str]) -> String {
+    let name = format!("test {}", next_number());
+    run_at(url, &[&["key", "create", "--name", &name], flags].concat()).well().trim().to_owned()
 }
 
 impl From<Output> for Ran {

@@ -84,6 +84,13 @@ impl TestDb {
         &self.url
     }
 
+    /// The port of its server on loopback.
+    pub fn port(&self) -> u16 {
+        let (_, place) = self.url.split_once('@').unwrap();
+        let (host, _) = place.split_once('/').unwrap();
+        host.rsplit_once(':').unwrap().1.parse().unwrap()
+    }
+
     /// The name of a new login with these attributes, and its address of the database.
     pub async fn login(&self, attributes: &str) -> (String, String) {
         let name = format!("login_{}", next_number());
@@ -108,16 +115,25 @@ impl TestDb {
         execute(&self.url, statements.to_owned()).await.unwrap();
     }
 
+    /// The data as `pg_dump` writes them.
+    pub fn data_dump(&self) -> String {
+        self.pg_dump("--data-only")
+    }
+
     /// The schema as `pg_dump` writes it.
     pub fn dump(&self) -> String {
-        let output = Command::new(&self.pg_dump).args(["--schema-only", &self.url]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = self.pg_dump("--schema-only");
         // Newer versions put a random word in these two lines.
-        let text = String::from_utf8_lossy(&output.stdout);
         text.lines()
             .filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"))
             .collect::<Vec<_>>()
             .join("\n")
+    }
+
+    fn pg_dump(&self, what: &str) -> String {
+        let output = Command::new(&self.pg_dump).args([what, &self.url]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
 

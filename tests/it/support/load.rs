@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    centile, next_number,
+    make_key, next_number,
     record::{Acknowledged, Answer, Change, Question, Record},
 };
 
@@ -25,11 +25,7 @@ const REMEMBERED: usize = 2_000;
 
 /// A key for a role, made by the command line.
 pub fn key(database_url: &str, role: &str) -> String {
-    let mut command = centile();
-    command.args(["key", "create", "--name", "test", "--role", role]).env("DATABASE_URL", database_url);
-    let output = command.output().expect("the binary runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("a key is text").trim().to_owned()
+    make_key(database_url, &["--role", role])
 }
 
 /// Stops what listens to it after some time.

@@ -12,6 +12,7 @@ mod import;
 pub mod layout;
 pub mod load;
 pub mod oracle;
+pub mod proxy;
 pub mod random;
 pub mod record;
 pub mod replay;
@@ -19,7 +20,7 @@ pub mod sender;
 mod serve;
 pub mod verdict;
 
-pub use command::{Ran, run, run_at, spawn};
+pub use command::{Ran, make_key, run, run_at, spawn};
 pub use database::{TestDb, own_postgres, own_redis, redis_url};
 pub use import::{Files, Imported, import, import_stdin, spawn_import};
 pub use serve::{Serve, spawn_serve};

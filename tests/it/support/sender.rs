@@ -50,6 +50,18 @@ impl Sender {
         (state.acknowledged.len(), state.repeated, state.unavailable)
     }
 
+    /// Waits until so many more events are acknowledged; gives how many there are.
+    pub async fn wait_for_more(&self, more: usize) -> usize {
+        let wanted = self.counts().0 + more;
+        let acknowledged = async {
+            while self.counts().0 < wanted {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, acknowledged).await.expect("events get in");
+        self.counts().0
+    }
+
     /// Sends to `address` until told to stop, or the service has gone.
     pub async fn run(&self, address: &str, stop: &CancellationToken) {
         let mut rng = StdRng::seed_from_u64(rand::random());

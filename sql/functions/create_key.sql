@@ -1,0 +1,40 @@
+-- Keeps a new API key: its id, and of its secret the SHA-256. A client has two keys that work at most, so that one can take the
+-- other's place while both do.
+CREATE FUNCTION centile.create_key(
+    p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
+    p_actor text DEFAULT session_user)
+RETURNS timestamptz
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_created_at timestamptz;
+    v_live       text[];
+    v_unknown    text;
+BEGIN
+    SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.slug = slug.slug);
+    IF v_unknown IS NOT NULL THEN
+        RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
+    ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
+        RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
+    ELSIF p_expires_at <= clock_timestamp() THEN
+        RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
+    END IF;
+    -- Two at once would both count one.
+    LOCK TABLE centile_store.api_keys IN SHARE ROW EXCLUSIVE MODE;
+    SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
+    WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
+    IF cardinality(v_live) >= 2 THEN
+        RAISE EXCEPTION 'client % has two keys that work already: % and %', quote_literal(p_name), v_live[1], v_live[2]
+            USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
+    END IF;
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256)
+    RETURNING created_at INTO v_created_at;
+    PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
+        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at)), 'key ' || p_id);
+    RETURN v_created_at;
+END
+$$;
+
+COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text) IS
+'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given; centile key create makes both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';

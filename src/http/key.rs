@@ -1,0 +1,163 @@
+//! `/v1/keys`: API keys.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Payload},
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{
+    Api, body, caller,
+    path::KeyPath,
+    problem::{ActProblems, WriteProblems},
+    query, reply,
+};
+use crate::{
+    Error, Result,
+    board::BoardSlug,
+    key::{self, Key, KeyState, NewKey, Role},
+};
+
+/// What a new key is to be.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CreateKey {
+    /// Whom it is for; of each name two keys work at most, so that one can take the other's place.
+    #[schema(example = "match server", min_length = 1, max_length = 128)]
+    name: String,
+    /// What it is for.
+    role: Role,
+    /// Boards that it is for; all when absent or empty. An admin key is for all.
+    #[serde(default)]
+    #[schema(example = json!(["arena"]))]
+    boards: Vec<String>,
+    /// When it stops working; never when absent.
+    expires_at: Option<DateTime<Utc>>,
+}
+
+impl TryFrom<CreateKey> for NewKey {
+    type Error = Error;
+
+    fn try_from(request: CreateKey) -> Result<Self> {
+        let boards =
+            request.boards.iter().enumerate().map(|(index, slug)| {
+                slug.parse::<BoardSlug>().map_err(|error| error.in_field(format!("boards[{index}]")))
+            });
+        Ok(Self {
+            boards: boards.collect::<Result<_>>()?,
+            name: request.name,
+            role: request.role,
+            expires_at: request.expires_at,
+        })
+    }
+}
+
+/// A key, without anything secret.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct KeyResponse {
+    /// Its id, which is part of its text.
+    #[schema(example = "0123456789abcdef")]
+    id: String,
+    /// Whom it is for.
+    #[schema(example = "match server")]
+    name: String,
+    /// What it is for.
+    role: Role,
+    /// Boards that it is for; all when empty.
+    #[schema(example = json!(["arena"]))]
+    boards: Vec<String>,
+    /// Whether it works.
+    state: KeyState,
+    /// When it was made.
+    created_at: DateTime<Utc>,
+    /// When it stops working.
+    #[schema(required = true)]
+    expires_at: Option<DateTime<Utc>>,
+    /// When it was revoked.
+    #[schema(required = true)]
+    revoked_at: Option<DateTime<Utc>>,
+    /// When it was last used, to the minute.
+    #[schema(required = true)]
+    last_used_at: Option<DateTime<Utc>>,
+}
+
+impl From<&Key> for KeyResponse {
+    fn from(key: &Key) -> Self {
+        Self {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            role: key.role,
+            boards: key.boards.iter().map(ToString::to_string).collect(),
+            state: key.state(),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            revoked_at: key.revoked_at,
+            last_used_at: key.last_used_at,
+        }
+    }
+}
+
+/// A new key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct NewKeyResponse {
+    /// Its text, to be sent as `Authorization: Bearer …`. Shown this once and stored nowhere.
+    #[schema(example = "ctl_0123456789abcdef_…")]
+    key: String,
+    #[serde(flatten)]
+    about: KeyResponse,
+}
+
+/// All keys.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct KeysResponse {
+    /// The keys, newest first.
+    keys: Vec<KeyResponse>,
+}
+
+/// Make a key
+///
+/// Needs an admin key. The answer shows the new key's text this once.
+#[utoipa::path(
+    post, path = "/v1/keys", operation_id = "create_key", tag = "keys", security(("key" = [])),
+    request_body = CreateKey,
+    responses((status = 201, description = "The key was made.", body = NewKeyResponse), WriteProblems),
+)]
+pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    query::none(&request)?;
+    let new: CreateKey = body::json(&api.settings, &request, payload).await?;
+    let (key, text) = key::create(&api.service, new.try_into()?, &by).await?;
+    Ok(reply::written(StatusCode::CREATED, &NewKeyResponse { key: text, about: KeyResponse::from(&key) }))
+}
+
+/// List the keys
+///
+/// Needs an admin key. Secrets are not among what is shown: nobody has them but the holders.
+#[utoipa::path(
+    get, path = "/v1/keys", operation_id = "list_keys", tag = "keys", security(("key" = [])),
+    responses((status = 200, description = "All keys, newest first.", body = KeysResponse), ActProblems),
+)]
+pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    query::none(&request)?;
+    let keys = key::list(&api.service).await?;
+    Ok(reply::written(StatusCode::OK, &KeysResponse { keys: keys.iter().map(KeyResponse::from).collect() }))
+}
+
+/// Revoke a key
+///
+/// Needs an admin key. Every instance refuses the key within five seconds. Revoking it again changes nothing.
+#[utoipa::path(
+    delete, path = "/v1/keys/{key_id}", operation_id = "revoke_key", tag = "keys", security(("key" = [])),
+    params(KeyPath), responses((status = 204, description = "The key works no more."), ActProblems),
+)]
+pub(super) async fn revoke(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let KeyPath { key_id } = KeyPath::of(&request)?;
+    query::none(&request)?;
+    key::revoke(&api.service, &key_id, &by).await?;
+    Ok(reply::done())
+}

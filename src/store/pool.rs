@@ -1,0 +1,151 @@
+//! Connections to PostgreSQL, each statement with a limit on its time.
+//!
+//! A server that has gone silent, frozen or cut off without a word, lets a connection wait for ever: TCP notices nothing, and sqlx
+//! has no limit of its own. So each statement has one here, and so has the test that a connection passes before it goes back.
+//!
+//! Where it pays, a few connections are used before all others. A connection makes a plan of its own for each of the 100 bucket tables, and sqlx's pool
+//! hands its connections out in turn: over sixteen of them a rank took twice as long as over two, long after the start.
+
+use std::{io, time::Duration};
+
+use futures::{
+    StreamExt as _, TryStreamExt as _,
+    future::BoxFuture,
+    stream::{self, BoxStream},
+};
+use sqlx::{
+    Describe, Either, Execute, Executor, PgPool, Postgres, SqlStr,
+    pool::PoolConnection,
+    postgres::{PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
+};
+use tokio::time::timeout;
+
+use super::error::has_other_columns;
+
+/// How long to wait for one of the few that has to be made.
+const CONNECTED: Duration = Duration::from_millis(250);
+/// How long a connection that comes back may take to show that it is well; one whose statement was given up waits for that to end.
+const SHOWN_WELL: Duration = Duration::from_secs(2);
+
+/// Some connections.
+#[derive(Debug, Clone)]
+pub(super) struct Pool {
+    few: Option<Few>,
+    others: PgPool,
+    /// How long a statement may take, with its way there and back.
+    limit: Duration,
+}
+
+/// Connections that are used before all others.
+#[derive(Debug, Clone)]
+struct Few {
+    pool: PgPool,
+    /// How long to wait for one of them: even one that is free comes back a moment after its statement, when it has answered a ping.
+    soon: Duration,
+}
+
+/// Has each connection shown well, within some time, before it goes back.
+pub(super) fn tested(options: PgPoolOptions) -> PgPoolOptions {
+    options.after_release(|connection, _| {
+        Box::pin(async move {
+            match timeout(SHOWN_WELL, sqlx::Connection::ping(connection)).await {
+                Ok(answer) => answer.map(|()| true),
+                Err(_) => Err(silent("a connection that came back did not answer")),
+            }
+        })
+    })
+}
+
+fn silent(what: &'static str) -> sqlx::Error {
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, what))
+}
+
+impl Pool {
+    /// All that `others` has, one after the other.
+    pub(super) fn new(others: PgPool, limit: Duration) -> Self {
+        Self { few: None, others, limit }
+    }
+
+    /// These, after the connections of `few`, where none of those is free within `soon`.
+    pub(super) fn after(&self, few: Self, soon: Duration) -> Self {
+        Self { few: Some(Few { pool: few.others, soon }), ..self.clone() }
+    }
+
+    async fn acquire(&self) -> sqlx::Result<PoolConnection<Postgres>> {
+        if let Some(Few { pool, soon }) = &self.few {
+            // A connection that is to be made takes longer.
+            let is_whole = pool.size() == pool.options().get_max_connections();
+            // Where PostgreSQL has no place for one more, the others may still have one that is idle.
+            if let Ok(Ok(connection)) = timeout(if is_whole { *soon } else { CONNECTED }, pool.acquire()).await {
+                return Ok(connection);
+            }
+        }
+        self.others.acquire().await
+    }
+
+    /// What a statement gives on one of the connections, all of it at once.
+    async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
+        &self,
+        query: E,
+    ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
+        let mut connection = self.acquire().await?;
+        let steps = timeout(self.limit, connection.fetch_many(query).try_collect()).await;
+        if let Ok(Err(sqlx::Error::Database(error))) = &steps
+            && has_other_columns(error.as_ref())
+        {
+            // A migration has changed what the statement gives. It is prepared anew on a connection that does not know it.
+            connection.close_on_drop();
+        }
+        steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
+    }
+
+    /// How many connections there are, and how many of them are idle.
+    pub(super) fn connections(&self) -> (u32, u32) {
+        let pools = self.few.iter().map(|few| &few.pool).chain([&self.others]);
+        let count = |pool: &PgPool| (pool.size(), u32::try_from(pool.num_idle()).unwrap_or(u32::MAX));
+        pools.map(count).fold((0, 0), |(all, idle), (size, free)| (all + size, idle + free))
+    }
+
+    /// Waits until the connections in use are given back, and closes all.
+    pub(super) async fn close(&self) {
+        if let Some(few) = &self.few {
+            few.pool.close().await;
+        }
+        self.others.close().await;
+    }
+}
+
+impl<'p> Executor<'p> for &'p Pool {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
+    where
+        'p: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let steps = async move { self.steps(query).await.map(|steps| stream::iter(steps.into_iter().map(Ok))) };
+        stream::once(steps).try_flatten().boxed()
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
+    where
+        'p: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        Box::pin(async move { Ok(self.steps(query).await?.into_iter().find_map(Either::right)) })
+    }
+
+    fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, sqlx::Result<PgStatement>>
+    where
+        'p: 'e,
+    {
+        Box::pin(async move { self.acquire().await?.prepare_with(sql, parameters).await })
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
+    where
+        'p: 'e,
+    {
+        Box::pin(async move { self.acquire().await?.describe(sql).await })
+    }
+}

@@ -1,0 +1,199 @@
+//! Who may do what: `docs/access.md` has the matrix, and this makes each of its requests.
+
+mod audit;
+mod erase;
+mod keys;
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{TestDb, make_key, next_number},
+};
+
+const DOCUMENT: &str = include_str!("../../docs/access.md");
+
+/// A line of the matrix.
+struct Line {
+    calls: Vec<(Method, String)>,
+    /// What the boards of the site have to say of reading; empty where it does not matter.
+    reading: String,
+    /// Whether each caller may, in the order of [`callers`].
+    allowed: Vec<bool>,
+}
+
+/// The matrix as it is written.
+fn matrix() -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for row in DOCUMENT
+        .lines()
+        .filter(|row| row.starts_with("| `GET") || row.starts_with("| `P") || row.starts_with("| the same"))
+    {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        assert_eq!(cells.len(), 9, "{row}");
+        let calls = match cells[0] {
+            "the same" => lines.last().unwrap().calls.clone(),
+            named => named
+                .split(", ")
+                .map(|call| call.trim_matches('`').split_once(' ').unwrap())
+                .map(|(method, path)| (method.parse().unwrap(), path.to_owned()))
+                .collect(),
+        };
+        let allowed = cells[2..].iter().map(|cell| match *cell {
+            "yes" => true,
+            "no" => false,
+            other => panic!("{other:?} in {row}"),
+        });
+        lines.push(Line { calls, reading: cells[1].to_owned(), allowed: allowed.collect() });
+    }
+    lines
+}
+
+/// The keys of each column.
+async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
+    let key = |role: &str, board: &str| make_key(db.url(), &["--role", role, "--board", board]);
+    let (expired, revoked) = (make_key(db.url(), &["--role", "admin"]), make_key(db.url(), &["--role", "admin"]));
+    let id = |key: &str| key.split('_').nth(1).unwrap().to_owned();
+    db.execute(&format!(
+        "UPDATE centile_store.api_keys SET expires_at = now() - interval '1 second' WHERE id = '{}'",
+        id(&expired)
+    ))
+    .await;
+    db.execute(&format!("SELECT centile.revoke_key('{}')", id(&revoked))).await;
+    let mut wrong = site.admin_key.clone();
+    let last = wrong.pop().unwrap();
+    wrong.push(if last == '0' { '1' } else { '0' });
+    let unknown = format!("ctl_0123456789abcdef_{}", "0".repeat(64));
+    let one = |key: String| vec![Some(key)];
+    vec![
+        vec![None],
+        vec![Some(wrong), Some(unknown), Some(expired), Some(revoked), Some("nonsense".to_owned())],
+        one(key("reader", "other")),
+        one(key("reader", "main")),
+        one(key("server", "other")),
+        one(key("server", "main")),
+        one(site.admin_key.clone()),
+    ]
+}
+
+/// A request that would go through, for whoever may make it.
+async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, key: Option<&str>) -> Answer {
+    let number = next_number();
+    let body = match (method.as_str(), path) {
+        ("POST", "/v1/boards") => json!({"slug": format!("made-{number}"), "mode": "sum", "reading": "key"}),
+        ("PATCH", _) => json!({"title": format!("Title {number}")}),
+        ("POST", "/v1/boards/{board}/seasons") => {
+            json!({"name": format!("season-{number}"), "starts_at": "2040-01-01", "ends_at": "2040-02-01"})
+        }
+        ("POST", "/v1/boards/{board}/scores/query") => json!({"users": ["ada"]}),
+        ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => json!({"user_id": "ada", "points": 1}),
+        ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader"}),
+        ("PUT", _) => json!({"name": format!("Ada {number}")}),
+        _ => Value::Null,
+    };
+    let user = match (method.as_str(), path) {
+        // Each is forgotten once.
+        ("DELETE", "/v1/users/{user_id}") => {
+            let gone = format!("gone-{number}");
+            site.admin(Method::PUT, &format!("/v1/users/{gone}"), json!({})).await.is(201);
+            gone
+        }
+        ("DELETE", _) => "bob".to_owned(),
+        _ if path.ends_with("ban") => "bob".to_owned(),
+        _ => "ada".to_owned(),
+    };
+    let filled = path
+        .replace("{board}", "main")
+        .replace("{user_id}", &user)
+        .replace("{transaction_id}", &transaction_id.to_string());
+    let filled = if filled.contains("{key_id}") { filled.replace("{key_id}", &spare_key(site).await) } else { filled };
+    let query = if path.ends_with("/rank") { "?score=5" } else { "" };
+    let authorization = key.map(|key| format!("Bearer {key}"));
+    let mut headers = vec![("content-type", "application/json")];
+    headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    site.send(method.clone(), &format!("{filled}{query}"), &headers, body).await
+}
+
+/// The id of a key that nobody needs.
+async fn spare_key(site: &Site) -> String {
+    let name = format!("spare {}", next_number());
+    let made = site.admin(Method::POST, "/v1/keys", json!({"name": name, "role": "reader"})).await.is(201);
+    made["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn every_call_answers_each_caller_as_the_matrix_says() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+    site.board(json!({"slug": "other"}), &[]).await;
+    let score = site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
+    let transaction_id = score["transaction_id"].as_i64().unwrap();
+    let callers = callers(&db, &site).await;
+
+    let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
+    for line in matrix() {
+        if !line.reading.is_empty() {
+            // All boards, those that this test has made meanwhile among them.
+            for board in site.admin(Method::GET, "/v1/boards", Value::Null).await.is(200)["boards"].as_array().unwrap()
+            {
+                let path = format!("/v1/boards/{}", board["slug"].as_str().unwrap());
+                site.admin(Method::PATCH, &path, json!({"reading": line.reading})).await.is(200);
+            }
+        }
+        assert_eq!(line.allowed.len(), callers.len());
+        for (method, path) in &line.calls {
+            seen.insert(format!("{} {path}", method.as_str()));
+            for (caller, (keys, allowed)) in callers.iter().zip(&line.allowed).enumerate() {
+                for key in keys {
+                    let answer = request(&site, method, path, transaction_id, key.as_deref()).await;
+                    let is_right = match (allowed, caller) {
+                        (true, _) => (200..300).contains(&answer.status),
+                        (false, 0 | 1) => answer.status == 401 && answer.headers.contains_key("www-authenticate"),
+                        (false, _) => answer.status == 403,
+                    };
+                    if !is_right {
+                        wrong.push(format!("{method} {path}, reading {:?}, caller {caller}: {answer:?}", line.reading));
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+
+    let document = site.get("/openapi.json").await.is(200);
+    let paths = document["paths"].as_object().unwrap();
+    let documented: BTreeSet<String> = paths
+        .iter()
+        .flat_map(|(path, item)| {
+            item.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase()))
+        })
+        .collect();
+    assert_eq!(seen, documented, "the matrix has every call of the API");
+}
+
+#[tokio::test]
+async fn no_cache_between_keeps_what_is_not_public() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    erase::played(&db, &site).await;
+    let lifetime = async |path: &str| {
+        let answer = site.admin(Method::GET, path, Value::Null).await;
+        (answer.status, answer.headers["cache-control"].to_str().unwrap().to_owned())
+    };
+    let closed = ["scores", "scores/bob", "scores?from=2&limit=1"].map(|path| {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        format!("/v1/boards/main/{path}{mark}period={}", erase::WEEK)
+    });
+    for path in &closed {
+        assert_eq!(lifetime(path).await, (200, "max-age=60, must-revalidate".to_owned()), "{path}");
+    }
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
+    for path in &closed {
+        assert_eq!(lifetime(path).await, (200, "private, max-age=60, must-revalidate".to_owned()), "{path}");
+    }
+}

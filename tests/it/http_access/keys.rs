@@ -1,0 +1,111 @@
+//! Making, listing and revoking keys over HTTP and on the command line.
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant, sleep};
+
+use crate::{
+    http_api::site::Site,
+    support::{TestDb, redis_url, run, spawn_serve},
+};
+
+#[tokio::test]
+async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_everywhere() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let other = spawn_serve(&db, Some(&redis_url().await), &[]).await;
+    site.board(json!({}), &[]).await;
+    let wanted =
+        json!({"name": "match server", "role": "server", "boards": ["main"], "expires_at": "2040-01-01T00:00:00Z"});
+    let made = site.admin(Method::POST, "/v1/keys", wanted).await.is(201);
+    let (text, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    assert_eq!((text.len(), &text[..21]), (4 + 16 + 1 + 64, &*format!("ctl_{id}_")));
+    let event = json!({"user_id": "ada", "points": 1}).to_string();
+    site.json(Method::POST, "/v1/boards/main/scores", text, event.clone()).await.is(200);
+
+    let list = site.admin(Method::GET, "/v1/keys", Value::Null).await;
+    assert!(!list.text.contains(&text[21..]), "{}", list.text);
+    let list = list.is(200);
+    let listed = list["keys"].as_array().unwrap().iter().find(|key| key["id"] == id).unwrap();
+    for (member, value) in [
+        ("name", json!("match server")),
+        ("role", json!("server")),
+        ("boards", json!(["main"])),
+        ("state", json!("active")),
+        ("expires_at", json!("2040-01-01T00:00:00Z")),
+        ("revoked_at", Value::Null),
+    ] {
+        assert_eq!(listed[member], value, "{member} of {listed}");
+    }
+    assert!(listed["last_used_at"].is_string(), "{listed}");
+    assert_eq!(run(&db, &["key", "list", "--json"]).json().as_array().unwrap().len(), 3);
+
+    let elsewhere = async || {
+        let request = other.client.post(other.at("/v1/boards/main/scores")).bearer_auth(text);
+        request.header("content-type", "application/json").body(event.clone()).send().await.unwrap().status()
+    };
+    assert_eq!(elsewhere().await, 200);
+    let revoked_at = Instant::now();
+    for _ in 0..2 {
+        site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
+    }
+    site.json(Method::POST, "/v1/boards/main/scores", text, event.clone()).await.is(401);
+    while elsewhere().await != 401 {
+        assert!(revoked_at.elapsed() < Duration::from_secs(5), "a revoked key still works elsewhere");
+        sleep(Duration::from_millis(100)).await;
+    }
+    let state = run(&db, &["key", "list", "--json"]).json();
+    assert!(state.as_array().unwrap().iter().any(|key| key["id"] == id && key["state"] == "revoked"), "{state}");
+    site.admin(Method::DELETE, "/v1/keys/0000000000000000", Value::Null).await.is(404);
+    site.admin(Method::DELETE, "/v1/keys/nobody", Value::Null).await.is(404);
+}
+
+#[tokio::test]
+async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let make = || site.admin(Method::POST, "/v1/keys", json!({"name": "match server", "role": "reader"}));
+    let made = join_all((0..10).map(|_| make())).await;
+    let statuses: Vec<u16> = made.iter().map(|answer| answer.status).collect();
+    assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 2, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|&&status| status == 409).count(), 8, "{statuses:?}");
+    let ids: Vec<&str> = made.iter().filter_map(|answer| answer.body["id"].as_str()).collect();
+    let refused = make().await.is(409);
+    for id in &ids {
+        assert!(refused["detail"].as_str().unwrap().contains(id), "{refused}");
+    }
+    // One that is revoked or over makes room for another.
+    site.admin(Method::DELETE, &format!("/v1/keys/{}", ids[0]), Value::Null).await.is(204);
+    make().await.is(201);
+    make().await.is(409);
+    db.execute(&format!("UPDATE centile_store.api_keys SET expires_at = now() WHERE id = '{}'", ids[1])).await;
+    make().await.is(201);
+    run(&db, &["key", "create", "--name", "match server", "--role", "reader"]).refused(1, &["two keys"]);
+}
+
+#[tokio::test]
+async fn a_key_that_could_not_be_used_is_refused_with_the_field_at_fault() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    for (changed, status, field) in [
+        (json!({"name": ""}), 422, "name"),
+        (json!({"role": "king"}), 422, "role"),
+        (json!({"boards": ["No Board"]}), 422, "boards[0]"),
+        (json!({"boards": ["none"]}), 404, ""),
+        (json!({"role": "admin", "boards": ["main"]}), 422, "boards"),
+        (json!({"expires_at": "2020-01-01T00:00:00Z"}), 422, "expires_at"),
+        (json!({"secret": "mine"}), 422, "secret"),
+        (json!({"id": "0123456789abcdef"}), 422, "id"),
+        (json!({"created_at": "2020-01-01T00:00:00Z"}), 422, "created_at"),
+    ] {
+        let mut wanted = json!({"name": "game", "role": "server"});
+        wanted.as_object_mut().unwrap().extend(changed.as_object().cloned().unwrap());
+        if wanted["boards"] == json!(["main"]) {
+            site.board(json!({}), &[]).await;
+        }
+        let refused = site.admin(Method::POST, "/v1/keys", wanted).await.is(status);
+        assert_eq!(refused["field"].as_str().unwrap_or_default(), field, "{refused}");
+    }
+    assert_eq!(site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200)["keys"].as_array().unwrap().len(), 2);
+}

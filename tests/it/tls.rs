@@ -1,0 +1,107 @@
+//! PostgreSQL and Redis over TLS, with an authority of one's own.
+
+use std::{fs, path::PathBuf};
+
+use centile::local::{LocalRedis, PostgresOptions};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use reqwest::StatusCode;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+
+use crate::support::{Serve, folder, make_key, own_postgres, run_at};
+
+/// An authority, and a server at 127.0.0.1 that it vouches for.
+struct Vouched {
+    dir: PathBuf,
+    certificate: String,
+    key: String,
+}
+
+impl Vouched {
+    fn new() -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let key = KeyPair::generate().unwrap();
+        let certificate =
+            CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
+        let dir = folder("tls");
+        fs::create_dir_all(&dir).unwrap();
+        let vouched = Self { dir, certificate: certificate.pem(), key: key.serialize_pem() };
+        fs::write(vouched.file("ca.pem"), authority.pem()).unwrap();
+        fs::write(vouched.file("server.pem"), &vouched.certificate).unwrap();
+        fs::write(vouched.file("server.key"), &vouched.key).unwrap();
+        vouched
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.dir.join(name).to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Vouched {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.dir).ok();
+    }
+}
+
+/// Has a server of PostgreSQL take connections over TLS, and none in clear from then on.
+async fn demand_tls(url: &str, vouched: &Vouched) {
+    let mut admin = PgConnection::connect(url).await.unwrap();
+    let data: String =
+        sqlx::query_scalar("SELECT current_setting('data_directory')").fetch_one(&mut admin).await.unwrap();
+    // Its account may be another one than this test's: it writes the files itself.
+    for (name, text) in [("server.crt", &vouched.certificate), ("server.key", &vouched.key)] {
+        let write = format!(
+            "COPY (SELECT regexp_split_to_table('{}', E'\\r?\\n')) TO PROGRAM 'umask 077; cat > \"{data}/{name}\"'",
+            text.trim_end()
+        );
+        admin.execute(AssertSqlSafe(write)).await.unwrap();
+    }
+    let rules = "hostssl all all 127.0.0.1/32 scram-sha-256";
+    admin.execute(AssertSqlSafe(format!("COPY (SELECT '{rules}') TO '{data}/pg_hba.conf'"))).await.unwrap();
+    admin.execute("ALTER SYSTEM SET ssl = on").await.unwrap();
+    admin.execute("SELECT pg_reload_conf()").await.unwrap();
+}
+
+#[tokio::test]
+async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_vouches() {
+    let (right, wrong) = (Vouched::new(), Vouched::new());
+    let postgres = own_postgres(PostgresOptions::ephemeral()).await;
+    let clear = postgres.url("postgres");
+    demand_tls(&clear, &right).await;
+    let verified = |vouched: &Vouched| format!("{clear}?sslmode=verify-full&sslrootcert={}", vouched.file("ca.pem"));
+    // The settings are read a moment after they were told.
+    while PgConnection::connect(&verified(&right)).await.is_err()
+        || PgConnection::connect(&format!("{clear}?sslmode=disable")).await.is_ok()
+    {}
+    run_at(&verified(&wrong), &["board", "list"]).refused(1, &["cannot connect to PostgreSQL", "certificate"]);
+    run_at(&format!("{clear}?sslmode=disable"), &["board", "list"]).refused(1, &["cannot connect to PostgreSQL"]);
+    run_at(&verified(&right), &["board", "create", "main"]).well();
+
+    let (certificate, key) = (right.file("server.pem"), right.file("server.key"));
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let redis = LocalRedis::start_with(
+        &folder("tls-redis"),
+        &[
+            ("tls-port", &port.to_string()),
+            ("tls-cert-file", &certificate),
+            ("tls-key-file", &key),
+            ("tls-auth-clients", "no"),
+        ],
+    )
+    .unwrap();
+    let server_key = make_key(&verified(&right), &["--role", "server"]);
+    for (vouched, cache) in [(&right, "reachable"), (&wrong, "unreachable")] {
+        let (url, address) = (verified(&right), format!("rediss://127.0.0.1:{port}"));
+        let flags = ["--redis-ca".to_owned(), vouched.file("ca.pem")];
+        let serve =
+            tokio::task::spawn_blocking(move || Serve::spawn(&url, Some(&address), "tls", &flags)).await.unwrap();
+        let post = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(&server_key);
+        let answer = post.json(&json!({"user_id": "ada", "points": 5})).send().await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        let answer = serve.client.get(serve.at("/readyz")).send().await.unwrap().text().await.unwrap();
+        assert!(answer.contains(&format!(r#""cache":"{cache}""#)), "{answer}");
+    }
+    drop(redis);
+}
