@@ -27,6 +27,11 @@ pub struct Config {
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_url: Option<String>,
 
+    /// Address of the same database past the pooler, where DATABASE_URL is that of one in transaction mode (PgBouncer).
+    /// `serve` closes periods there, and every other command uses nothing else
+    #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
+    database_direct_url: Option<String>,
+
     /// Address of the Redis that caches, `redis://HOST:PORT`, or `rediss://` over TLS; without it each instance caches in its own memory
     #[arg(long, env = "REDIS_URL", value_name = "URL", hide_env_values = true, global = true)]
     redis_url: Option<String>,
@@ -59,16 +64,20 @@ pub enum LogFormat {
     Json,
 }
 
+/// A setting that was given; a variable that is set to nothing is how some tools leave it out.
+fn given(value: Option<&String>) -> Option<&str> {
+    value.map(String::as_str).filter(|value| !value.is_empty())
+}
+
 /// Checks a log filter, which is made from the text again where it is used: it cannot be cloned.
 fn log_filter(text: &str) -> Result<String, String> {
     EnvFilter::try_new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 impl Config {
-    /// The address of the database. [`Error::Invalid`] when none was given.
+    /// The address of the database itself, past any pooler. [`Error::Invalid`] when none was given.
     pub fn database_url(&self) -> Result<&str> {
-        // A variable that is set to nothing is how some tools leave it out.
-        self.database_url.as_deref().filter(|url| !url.is_empty()).ok_or_else(|| {
+        given(self.database_direct_url.as_ref()).or(given(self.database_url.as_ref())).ok_or_else(|| {
             Error::invalid(
                 "database_url",
                 "is missing: give postgres://USER:PASSWORD@HOST/DATABASE, or set DATABASE_URL",
@@ -76,10 +85,15 @@ impl Config {
         })
     }
 
+    /// The address of the pooler, if one stands before the database.
+    fn pooler_url(&self) -> Option<&str> {
+        given(self.database_direct_url.as_ref()).and(given(self.database_url.as_ref()))
+    }
+
     /// The address of Redis, if one is to be used.
     #[must_use]
     pub fn redis_url(&self) -> Option<&str> {
-        self.redis_url.as_deref().filter(|url| !url.is_empty())
+        given(self.redis_url.as_ref())
     }
 
     fn redis_ca(&self) -> Option<PathBuf> {
@@ -96,6 +110,7 @@ impl Config {
     pub fn for_command(&self) -> Result<service::Settings> {
         Ok(service::Settings {
             database_url: self.database_url()?.to_owned(),
+            pooler_url: None,
             redis_url: self.redis_url().map(ToOwned::to_owned),
             redis_ca: self.redis_ca(),
             redis_prefix: self.redis_prefix.clone(),
@@ -109,8 +124,11 @@ impl Config {
     /// How an instance that serves connects.
     pub fn for_serving(&self, instance: &Instance) -> Result<service::Settings> {
         let redis_url = self.redis_url().map(ToOwned::to_owned);
-        let settings = instance.service(self.database_url()?.to_owned(), redis_url, &self.redis_prefix);
-        Ok(service::Settings { redis_ca: self.redis_ca(), ..settings })
+        Ok(service::Settings {
+            pooler_url: self.pooler_url().map(ToOwned::to_owned),
+            redis_ca: self.redis_ca(),
+            ..instance.service(self.database_url()?.to_owned(), redis_url, &self.redis_prefix)
+        })
     }
 }
 
@@ -192,6 +210,7 @@ impl Instance {
     pub fn service(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> service::Settings {
         service::Settings {
             database_url,
+            pooler_url: None,
             redis_url,
             redis_ca: None,
             redis_prefix: redis_prefix.to_owned(),

@@ -28,6 +28,8 @@ const NUMBERS_KEPT_EVERY: Duration = Duration::from_secs(5);
 pub struct Settings {
     /// PostgreSQL, as a URL.
     pub database_url: String,
+    /// A pooler before it that shares sessions, as a URL: what is short goes through it.
+    pub pooler_url: Option<String>,
     /// Redis, as a URL; an in-process cache without.
     pub redis_url: Option<String>,
     /// Certificates of the authorities that vouch for it over TLS; the machine's own without.

@@ -22,6 +22,7 @@ pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
     let mut stop = Stop::listen()?;
     let settings = config.for_serving(instance)?;
     store::migrate::check_url(&settings.database_url).await?;
+    store::pooler::check(&settings).await?;
     if settings.redis_url.is_none() {
         tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
     }

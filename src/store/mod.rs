@@ -15,6 +15,7 @@ pub(crate) mod load;
 pub(crate) mod outbox;
 pub(crate) mod period;
 mod pool;
+pub(crate) mod pooler;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
 pub(crate) mod score;
@@ -25,13 +26,14 @@ pub(crate) mod user;
 use std::{str::FromStr, sync::LazyLock, time::Duration};
 
 use sqlx::{
-    ConnectOptions as _, Executor as _,
+    ConnectOptions as _, Executor as _, PgConnection,
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
 use crate::{Error, Result, service::Settings};
 use migrate::{Edition, Files};
 use pool::Pool;
+use pooler::Opening;
 
 /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
@@ -60,70 +62,72 @@ pub(crate) struct Store {
     /// For the steps that change a layout: what a connection does for the first time is planned while the structure lock is held, 31 ms
     /// in place of 8 for a stripe of 400 rows. Here the plans are there.
     keepers: Pool,
-    /// How to connect for long work: no limit on the time of a statement.
+    /// How to connect for long work, past any pooler: a session for itself, and no limit on the time of a statement.
     patient: PgConnectOptions,
 }
 
 impl Store {
     /// Prepares the pools; the first connection is made when one is asked for.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
-        let Settings { database_url, read_connections, write_connections, statement_timeout, .. } = settings;
-        let options = PgConnectOptions::from_str(database_url)
-            .map_err(|_| Error::invalid("DATABASE_URL", "must look like postgres://user:password@host:5432/database"))?
-            .application_name("centile")
-            .options([
-                // JIT turned a batch of 15 ms into one of 290 ms.
-                ("jit", "off"),
-                ("timezone", "UTC"),
-                // The path of the functions that run with the owner's rights. Under another one a function's plans are made
-                // anew whenever it is called from one of those and then from elsewhere: 0.3 ms in place of 0.03.
-                ("search_path", "pg_catalog,pg_temp"),
-                ("statement_timeout", &format!("{}ms", statement_timeout.as_millis())),
-                // What is acknowledged must outlive a crash, whatever the server's own default is.
-                ("synchronous_commit", "on"),
-                // The functions look again after they have waited for a lock.
-                ("default_transaction_isolation", "read committed"),
-            ]);
+        let Settings { database_url, pooler_url, read_connections, write_connections, statement_timeout, .. } =
+            settings;
+        let limit = format!("{}ms", statement_timeout.as_millis());
+        let everywhere = [
+            // JIT turned a batch of 15 ms into one of 290 ms.
+            ("jit", "off"),
+            ("timezone", "UTC"),
+            // The path of the functions that run with the owner's rights. Under another one a function's plans are made
+            // anew whenever it is called from one of those and then from elsewhere: 0.3 ms in place of 0.03.
+            ("search_path", "pg_catalog,pg_temp"),
+            ("statement_timeout", &limit),
+            // What is acknowledged must outlive a crash, whatever the server's own default is.
+            ("synchronous_commit", "on"),
+            // The functions look again after they have waited for a lock.
+            ("default_transaction_isolation", "read committed"),
+        ];
         // What is found newest first must be found in the order of its index: a bitmap would gather every version that a snapshot
         // held elsewhere still keeps, and sort them, where the newest is the first. And nothing here takes long enough for another
         // process to be started for it: that alone takes twenty times as long as a rank, and was planned for a count within the
         // few hundred rows of a stripe once its bucket had grown large.
-        let quick = options.clone().options([("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]);
+        let quick =
+            [&everywhere[..], &[("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]].concat();
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.
-        let reading = quick.clone().options([("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]);
-        let pool = |connections, options| {
+        let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
+        let direct = PgConnectOptions::from_str(database_url)
+            .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?
+            .application_name("centile");
+        let pooled = pooler_url.as_deref().map(pooler::options).transpose()?;
+        let pool = |connections, settings: &[(&str, &str)]| {
             let pool = pool::tested(PgPoolOptions::new())
                 .max_connections(connections)
                 .acquire_timeout(PATIENCE)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
-                .test_before_acquire(false)
-                .after_connect(|connection, _| {
-                    Box::pin(async move {
-                        // Missing before the first migration, and then asked for by nobody.
-                        let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL")
-                            .fetch_one(&mut *connection)
-                            .await?;
-                        if known {
-                            connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
-                        }
-                        Ok(())
-                    })
-                })
-                .connect_lazy_with(options);
-            Pool::new(pool, *statement_timeout + WAY_BACK)
+                .test_before_acquire(false);
+            let limit = *statement_timeout + WAY_BACK;
+            if let Some(options) = &pooled {
+                Pool::new(pool.connect_lazy_with(options.clone()), limit, Some(Opening::new(settings)))
+            } else {
+                let options = direct.clone().options(settings.iter().copied());
+                Pool::new(
+                    pool.after_connect(|connection, _| Box::pin(keep_epoch(connection))).connect_lazy_with(options),
+                    limit,
+                    None,
+                )
+            }
         };
         // Long work is not slow work: it tells by itself how far it is.
-        let patient = options.clone().options([("statement_timeout", "0")]).disable_statement_logging();
-        let warm = |connections: &u32, options: PgConnectOptions, soon| {
+        let patient =
+            direct.clone().options(everywhere).options([("statement_timeout", "0")]).disable_statement_logging();
+        let warm = |connections: &u32, settings: &[(&str, &str)], soon| {
             let few = WARM_CONNECTIONS.min(connections / 2);
-            let others = pool(connections - few, options.clone());
-            let all = if few > 0 { others.after(pool(few, options), soon) } else { others.clone() };
+            let others = pool(connections - few, settings);
+            let all = if few > 0 { others.after(pool(few, settings), soon) } else { others.clone() };
             (all, others)
         };
-        let keepers = pool(KEEPER_CONNECTIONS, reading.clone());
-        let (lookups, readers) = warm(read_connections, reading, READ_SOON);
-        let (recorders, writers) = warm(write_connections, quick, WRITE_SOON);
+        let keepers = pool(KEEPER_CONNECTIONS, &reading);
+        let (lookups, readers) = warm(read_connections, &reading, READ_SOON);
+        let (recorders, writers) = warm(write_connections, &quick, WRITE_SOON);
         Ok(Self { keepers, readers, writers, lookups, recorders, patient })
     }
 
@@ -183,4 +187,16 @@ impl Store {
             pool.close().await;
         }
     }
+}
+
+/// Has the session remember the epoch. One on a standby does not: it may live to see that become the primary.
+async fn keep_epoch(connection: &mut PgConnection) -> sqlx::Result<()> {
+    // Missing before the first migration, and then asked for by nobody.
+    let known: bool = sqlx::query_scalar("SELECT to_regproc('centile.epoch') IS NOT NULL AND NOT pg_is_in_recovery()")
+        .fetch_one(&mut *connection)
+        .await?;
+    if known {
+        connection.execute("SELECT set_config('centile.epoch', centile.epoch(), false)").await?;
+    }
+    Ok(())
 }

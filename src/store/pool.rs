@@ -20,7 +20,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::error::has_other_columns;
+use super::{error::has_other_columns, pooler::Opening};
 
 /// How long to wait for one of the few that has to be made.
 const CONNECTED: Duration = Duration::from_millis(250);
@@ -34,6 +34,8 @@ pub(super) struct Pool {
     others: PgPool,
     /// How long a statement may take, with its way there and back.
     limit: Duration,
+    /// What every statement's transaction begins with, where sessions are shared; elsewhere a statement is sent alone.
+    opening: Option<Opening>,
 }
 
 /// Connections that are used before all others.
@@ -61,9 +63,9 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// All that `others` has, one after the other.
-    pub(super) fn new(others: PgPool, limit: Duration) -> Self {
-        Self { few: None, others, limit }
+    /// All that `others` has, one after the other. With an `opening` they lead to a pooler that shares sessions.
+    pub(super) fn new(others: PgPool, limit: Duration, opening: Option<Opening>) -> Self {
+        Self { few: None, others, limit, opening }
     }
 
     /// These, after the connections of `few`, where none of those is free within `soon`.
@@ -89,7 +91,13 @@ impl Pool {
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
         let mut connection = self.acquire().await?;
-        let steps = timeout(self.limit, connection.fetch_many(query).try_collect()).await;
+        let steps = timeout(self.limit, async {
+            match &self.opening {
+                Some(opening) => opening.steps(&mut connection, query).await,
+                None => connection.fetch_many(query).try_collect().await,
+            }
+        })
+        .await;
         if let Ok(Err(sqlx::Error::Database(error))) = &steps
             && has_other_columns(error.as_ref())
         {

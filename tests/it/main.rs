@@ -26,6 +26,7 @@ mod http_openapi;
 mod http_property;
 mod local_servers;
 mod outbox;
+mod pooler;
 mod real_data;
 mod sql_boundary;
 mod sql_contract;

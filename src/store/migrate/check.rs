@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use refinery_core::Migration;
 use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
-use super::{Files, internal, objects, unavailable};
+use super::{Files, connect, internal, objects};
 use crate::{Error, Result};
 
 /// How long a server may take to let us in. One that drops packets would otherwise take minutes.
@@ -19,19 +19,9 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// [`Error::Conflict`] when there is no schema, or another edition of it; [`Error::Unavailable`] when there is no
 /// connection; [`Error::Invalid`] when the address cannot be read.
 pub async fn check_url(database_url: &str) -> Result<()> {
-    let mut connection = match tokio::time::timeout(PATIENCE, PgConnection::connect(database_url)).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(sqlx::Error::Configuration(error))) => {
-            return Err(Error::invalid("database_url", format!("cannot be read: {error}")));
-        }
-        Ok(Err(error)) => return Err(unavailable(error)),
-        Err(_) => {
-            return Err(Error::unavailable(format!(
-                "cannot connect to PostgreSQL: no answer within {} s",
-                PATIENCE.as_secs()
-            )));
-        }
-    };
+    let mut connection = tokio::time::timeout(PATIENCE, connect(database_url)).await.unwrap_or_else(|_| {
+        Err(Error::unavailable(format!("cannot connect to PostgreSQL: no answer within {} s", PATIENCE.as_secs())))
+    })?;
     let result = check(&mut connection, &Files::embedded()).await;
     connection.close().await.ok();
     result

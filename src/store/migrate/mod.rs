@@ -2,15 +2,15 @@
 //! views under `sql/`, whenever they differ from what the database has.
 //!
 //! Safe to run any number of times, at once, and to kill half-way: one session-level advisory lock lets one in, and
-//! every step is a transaction. Run it on a direct connection, not through a pooler that shares sessions.
+//! every step is a transaction. A pooler that shares sessions is refused: the lock would stay with whoever comes next.
 
-use std::fmt;
+use std::{fmt, str::FromStr as _};
 
 use refinery_core::{
     AsyncMigrate, Migration, Runner,
     traits::r#async::{AsyncQuery, AsyncTransaction},
 };
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, Row as _};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, Row as _, postgres::PgConnectOptions};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
 use crate::{Error, Result};
@@ -81,7 +81,34 @@ pub async fn migrate_url(database_url: &str) -> Result<Report> {
 
 /// Migrates the database at `database_url` to the schema that `files` make; for tools that work on the files.
 pub async fn migrate_to(database_url: &str, files: &Files) -> Result<Report> {
-    migrate_and_close(PgConnection::connect(database_url).await.map_err(unavailable)?, files).await
+    migrate_and_close(connect(database_url).await?, files).await
+}
+
+/// A session with the database at `url`.
+///
+/// [`Error::Invalid`] when the address cannot be read, [`Error::Unavailable`] when there is no connection, [`Error::Conflict`] when a
+/// pooler answers: what a session asks for as it begins (`options`) reaches the server itself, and no pooler that shares sessions lets
+/// it pass. `PgBouncer` refuses it, or leaves it out where it was told to.
+async fn connect(url: &str) -> Result<PgConnection> {
+    let is_pooler = || {
+        Error::Conflict(
+            "a pooler answers at DATABASE_URL: give the address of PostgreSQL itself as DATABASE_DIRECT_URL".to_owned(),
+        )
+    };
+    let options = PgConnectOptions::from_str(url)
+        .map_err(|error| Error::invalid("database_url", format!("cannot be read: {error}")))?
+        .application_name("centile")
+        .options([("centile.asks", "directly")]);
+    let mut connection =
+        PgConnection::connect_with(&options).await.map_err(|error| match error.as_database_error() {
+            Some(refusal) if refusal.message().contains("unsupported startup parameter") => is_pooler(),
+            _ => unavailable(error),
+        })?;
+    let row = sqlx::raw_sql("SELECT current_setting('centile.asks', true) IS NOT DISTINCT FROM 'directly'")
+        .fetch_one(&mut connection)
+        .await
+        .map_err(unavailable)?;
+    if row.try_get(0).map_err(unavailable)? { Ok(connection) } else { Err(is_pooler()) }
 }
 
 async fn migrate_and_close(mut connection: PgConnection, files: &Files) -> Result<Report> {

@@ -12,6 +12,7 @@ mod import;
 pub mod layout;
 pub mod load;
 pub mod oracle;
+pub mod pooler;
 pub mod proxy;
 pub mod random;
 pub mod record;

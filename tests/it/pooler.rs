@@ -1,0 +1,109 @@
+//! The service behind PgBouncer in transaction mode: sessions are few, and lent for one transaction.
+
+use std::{sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    http_api::site::Site,
+    support::{
+        Files, Ran, Serve, TestDb, audit, centile,
+        load::{Load, key, stop_after},
+        pooler::Pooler,
+        redis_url, verdict,
+    },
+};
+
+/// Sessions for a database: far fewer than an instance has connections.
+const SESSIONS: u32 = 5;
+/// How long a closing may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// An instance on `db` that reaches it through `pooler`.
+pub async fn serve(db: &TestDb, pooler: &Pooler, redis: Option<&str>, flags: &[&str]) -> Serve {
+    let (url, redis, prefix) = (pooler.instead(db.url()), redis.map(ToOwned::to_owned), db.redis_prefix());
+    let mut all = vec!["--database-direct-url".to_owned(), db.url().to_owned()];
+    all.extend(flags.iter().map(|&flag| flag.to_owned()));
+    tokio::task::spawn_blocking(move || Serve::spawn(&url, redis.as_deref(), &prefix, &all)).await.unwrap()
+}
+
+/// What a command says of these addresses.
+fn run(command: &[&str], url: &str, direct: Option<&str>) -> Ran {
+    let mut process = centile();
+    process.args(command).env("DATABASE_URL", url);
+    if let Some(direct) = direct {
+        process.env("DATABASE_DIRECT_URL", direct);
+    }
+    Ran::of(&mut process)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_answer_is_exact_for_its_version() {
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint,
+             p_layout_bounds => '{-10,0,3,10,30,50}');
+         SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
+             p_periods => '{all_time,week}', p_lanes => 4::smallint)",
+    )
+    .await;
+    let (pooler, redis) = (Pooler::start(db.url(), SESSIONS, ""), redis_url().await);
+    let instances = [serve(&db, &pooler, Some(&redis), &[]).await, serve(&db, &pooler, Some(&redis), &[]).await];
+    let urls = instances.iter().map(|instance| instance.url.clone()).collect();
+    let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
+    let mut record = load.begin().await;
+    record.join(load.run(&stop_after(Duration::from_secs(10))).await);
+    let pool = db.pool().await;
+    let verdict = verdict::of(&pool, &load, &record).await;
+    verdict.expect_right("two instances behind a pooler");
+    assert_eq!(verdict.answers.len(), 9, "a kind of answer is missing");
+    assert!(verdict.answers.values().all(|count| *count >= 10) && verdict.versions > 100);
+    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+}
+
+#[tokio::test]
+async fn periods_are_closed_and_commands_run_past_the_pooler() {
+    let db = TestDb::new().await;
+    let pooler = Pooler::start(db.url(), SESSIONS, "");
+    let site = Site::of(serve(&db, &pooler, None, &["--maintenance-every", "1"]).await, db.url());
+    site.board(json!({"periods": ["week"]}), &[("ann", 5)]).await;
+    let files = Files::new();
+    let lines = "user_id,points,occurred_at\nann,3,2024-01-15T10:00:00Z\nbob,4,2024-01-16T10:00:00Z\n";
+    let file = files.write("scores.csv", lines);
+    let command = ["import", file.to_str().unwrap(), "--board", "main"];
+    run(&command, &pooler.instead(db.url()), Some(db.url())).well();
+    let closed = async {
+        loop {
+            let answer = site.get("/v1/boards/main/scores?period=week:2024-01-15").await.is(200);
+            if answer["period"]["state"] == "closed" {
+                return answer;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let answer = timeout(PATIENCE, closed).await.expect("the week is closed");
+    let rows: Vec<_> = answer["scores"].as_array().unwrap().iter().map(|row| (&row["user_id"], &row["rank"])).collect();
+    assert_eq!(rows, [(&json!("bob"), &json!(1)), (&json!("ann"), &json!(2))]);
+    for command in [&["verify"][..], &["maintain"], &["migrate"], &["rebuild", "--board", "main", "--period", "week"]] {
+        run(command, &pooler.instead(db.url()), Some(db.url())).well();
+    }
+}
+
+#[tokio::test]
+async fn a_pooler_in_the_place_of_the_database_is_refused() {
+    let (db, other) = (TestDb::new().await, TestDb::new().await);
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    for settings in [
+        "",
+        "ignore_startup_parameters = extra_float_digits",
+        "ignore_startup_parameters = extra_float_digits, options",
+    ] {
+        let pooler = Pooler::start(db.url(), SESSIONS, settings);
+        for command in [&serve[..], &["migrate"], &["close", "--due"], &["verify"]] {
+            run(command, &pooler.instead(db.url()), None).refused(1, &["DATABASE_DIRECT_URL", "pooler"]);
+        }
+    }
+    let pooler = Pooler::start(db.url(), SESSIONS, "");
+    run(&serve, &pooler.instead(db.url()), Some(other.url())).refused(1, &["different databases"]);
+}
