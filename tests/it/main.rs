@@ -1,6 +1,7 @@
 //! The integration tests: one binary, real servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed test is to stop right there")]
 
+mod backup;
 mod board_rules;
 mod cache_redis;
 mod cli_close;
