@@ -1,5 +1,7 @@
 //! `centile migrate`: safe at once, and safe again.
 
+mod serving;
+
 use std::process::{Output, Stdio};
 
 use centile::store::migrate::{Files, migrate, migrate_to};
