@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use crate::{
     http_api::site::Site,
     support::{
-        Files, Ran, Serve, TestDb, audit, centile,
+        Files, Ran, Serve, TestDb, audit, centile, folder,
         load::{Load, key, stop_after},
         pooler::Pooler,
         redis_url, verdict,
@@ -48,7 +48,7 @@ async fn every_answer_is_exact_for_its_version() {
              p_periods => '{all_time,week}', p_lanes => 4::smallint)",
     )
     .await;
-    let (pooler, redis) = (Pooler::start(db.url(), SESSIONS, ""), redis_url().await);
+    let (pooler, redis) = (Pooler::start(folder("pooler"), db.url(), SESSIONS, ""), redis_url().await);
     let instances = [serve(&db, &pooler, Some(&redis), &[]).await, serve(&db, &pooler, Some(&redis), &[]).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
@@ -65,7 +65,7 @@ async fn every_answer_is_exact_for_its_version() {
 #[tokio::test]
 async fn periods_are_closed_and_commands_run_past_the_pooler() {
     let db = TestDb::new().await;
-    let pooler = Pooler::start(db.url(), SESSIONS, "");
+    let pooler = Pooler::start(folder("pooler"), db.url(), SESSIONS, "");
     let site = Site::of(serve(&db, &pooler, None, &["--maintenance-every", "1"]).await, db.url());
     site.board(json!({"periods": ["week"]}), &[("ann", 5)]).await;
     let files = Files::new();
@@ -99,11 +99,11 @@ async fn a_pooler_in_the_place_of_the_database_is_refused() {
         "ignore_startup_parameters = extra_float_digits",
         "ignore_startup_parameters = extra_float_digits, options",
     ] {
-        let pooler = Pooler::start(db.url(), SESSIONS, settings);
+        let pooler = Pooler::start(folder("pooler"), db.url(), SESSIONS, settings);
         for command in [&serve[..], &["migrate"], &["close", "--due"], &["verify"]] {
             run(command, &pooler.instead(db.url()), None).refused(1, &["DATABASE_DIRECT_URL", "pooler"]);
         }
     }
-    let pooler = Pooler::start(db.url(), SESSIONS, "");
+    let pooler = Pooler::start(folder("pooler"), db.url(), SESSIONS, "");
     run(&serve, &pooler.instead(db.url()), Some(other.url())).refused(1, &["different databases"]);
 }

@@ -11,8 +11,6 @@ use std::{
 
 use centile::local::Watchdog;
 
-use super::folder;
-
 /// How long it may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -27,8 +25,8 @@ pub struct Pooler {
 
 impl Pooler {
     /// Before the server of the database at `url`, whose account it uses for everybody, with `sessions` sessions for a
-    /// database, and more settings, a line each.
-    pub fn start(url: &str, sessions: u32, more: &str) -> Self {
+    /// database, and more settings, a line each. Its files are in `folder`, which it makes, and which goes with it.
+    pub fn start(folder: PathBuf, url: &str, sessions: u32, more: &str) -> Self {
         let (account, place) = url.strip_prefix("postgres://").unwrap().split_once('@').unwrap();
         let (user, password) = account.split_once(':').unwrap();
         let (server, _) = place.split_once('/').unwrap();
@@ -42,7 +40,6 @@ impl Pooler {
              [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
              pool_mode = transaction\ndefault_pool_size = {sessions}\nmax_client_conn = 400\n{as_whom}\n{more}\n"
         );
-        let folder = folder("pooler");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("pgbouncer.ini"), settings).unwrap();
         let log = fs::File::create(folder.join("log")).unwrap();
