@@ -23,6 +23,7 @@ run: setup ## Builds and runs the demo, with its own PostgreSQL and Redis; Ctrl-
 
 # The servers of a test process end right after it; waiting for their folders leaves nothing behind.
 test: setup ## Runs all tests, against servers of their own
+	@scripts/setup.sh test
 	@status=0; cargo test $(TESTARGS) || status=$$?; \
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
-# (15 or newer), of a Redis server, and a C compiler; with the argument `bench` also wrk. Quick when nothing is missing.
+# (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, with `bench` also wrk. Quick when
+# nothing is missing.
 #
 # Centile starts private servers of its own from these programs. The services that the packages would set up on this
 # machine are neither started nor enabled, and no database cluster is made.
@@ -27,6 +28,8 @@ has_postgres() {
 }
 
 has_redis() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v redis-server valkey-server >/dev/null; }
+
+has_pgbouncer() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v pgbouncer >/dev/null; }
 
 has_compiler() { command -v cc >/dev/null; }
 
@@ -93,6 +96,7 @@ if command -v systemctl >/dev/null; then
         case $package in
             postgresql) systemctl disable -q postgresql 2>/dev/null || true ;;
             redis-server) systemctl disable -q redis-server 2>/dev/null || true ;;
+            pgbouncer) systemctl disable -q pgbouncer 2>/dev/null || true ;;
         esac
     done
 fi
@@ -103,13 +107,13 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer"
     elif command -v pacman >/dev/null; then
-        say "on Arch: sudo pacman -S postgresql valkey gcc"
+        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer"
     elif [ "$(uname -s)" = Darwin ]; then
-        say "on macOS: brew install postgresql@17 redis, and xcode-select --install for the C compiler"
+        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler."
+        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer."
     fi
     say "none of their services needs to run: Centile starts private ones."
     exit 1
@@ -120,6 +124,7 @@ missing=() packages=()
 if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_OLDEST") packages+=(postgresql); fi
 if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
 if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
+if [ "${1:-}" = test ] && ! has_pgbouncer; then missing+=(PgBouncer) packages+=(pgbouncer); fi
 if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
 if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
 
@@ -130,7 +135,7 @@ if command -v apt-get >/dev/null; then
         say "Add the repository of https://www.postgresql.org/download/linux/ and run this again."
         exit 1
     fi
-    if ! has_redis || ! has_compiler || { [ "${1:-}" = bench ] && ! has_wrk; }; then
+    if ! has_redis || ! has_compiler || { [ "${1:-}" = test ] && ! has_pgbouncer; } || { [ "${1:-}" = bench ] && ! has_wrk; }; then
         say "the packages were installed, and a program is still missing: ${missing[*]}"
         exit 1
     fi
