@@ -14,10 +14,11 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
+use super::PATIENCE;
 use crate::{Error, Result, service::Settings};
 
 /// How long each of both ways to the database may take to answer at the start.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How to connect to a pooler: without anything that it would have to know of (`options`, `extra_float_digits`).
 pub(super) fn options(url: &str) -> Result<PgConnectOptions> {
@@ -47,7 +48,9 @@ impl Opening {
         connection: &mut PgConnection,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let mut transaction = connection.begin_with(AssertSqlSafe(Arc::clone(&self.0))).await?;
+        // Whoever begins may have to wait until others give a session back, as for a connection elsewhere.
+        let begun = timeout(PATIENCE, connection.begin_with(AssertSqlSafe(Arc::clone(&self.0)))).await;
+        let mut transaction = begun.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
         let steps = transaction.fetch_many(Nameless(query)).try_collect().await?;
         transaction.commit().await?;
         Ok(steps)
@@ -95,7 +98,7 @@ async fn epoch(url: &str) -> Result<String> {
         connection.close().await.ok();
         Ok(epoch)
     };
-    timeout(PATIENCE, asked)
+    timeout(ANSWERS_WITHIN, asked)
         .await
         .unwrap_or_else(|_| Err(Error::unavailable("the pooler or the database does not answer")))
 }

@@ -100,7 +100,7 @@ async fn a_pooler_in_the_place_of_the_database_is_refused() {
         "ignore_startup_parameters = extra_float_digits, options",
     ] {
         let pooler = Pooler::start(folder("pooler"), db.url(), SESSIONS, settings);
-        for command in [&serve[..], &["migrate"], &["close", "--due"], &["verify"]] {
+        for command in [&["migrate"][..], &["close", "--due"], &["verify"], &serve] {
             run(command, &pooler.instead(db.url()), None).refused(1, &["DATABASE_DIRECT_URL", "pooler"]);
         }
     }
