@@ -15,14 +15,18 @@ use sqlx::PgPool;
 
 use self::{board::Board, client::Client};
 use crate::{
+    pooler,
     sql_property::{Reproducible, seeds},
     support::{
-        TestDb,
+        TestDb, folder,
+        pooler::Pooler,
         random::{Operation, RULES, Source},
         redis_url,
     },
 };
 
+/// Cases through a pooler.
+const POOLED: u64 = 3;
 /// Operations of a case; everything is read after every few of them.
 const OPERATIONS: u32 = 16;
 
@@ -43,6 +47,22 @@ async fn whatever_happens_every_answer_equals_the_oracle() {
     let client = Client::start(&db, &redis_url().await).await;
     let pool = db.pool().await;
     for seed in seeds(RULES) {
+        let _named = Reproducible(seed);
+        run(&client, &pool, seed).await;
+    }
+}
+
+/// Where sessions are lent for one transaction only, through other instances.
+#[tokio::test]
+async fn through_a_pooler_every_answer_equals_the_oracle_too() {
+    let db = TestDb::new().await;
+    let pooler = Pooler::start(folder("pooler"), db.url(), 3, "");
+    let redis = redis_url().await;
+    let instances =
+        [pooler::serve(&db, &pooler, Some(&redis), &[]).await, pooler::serve(&db, &pooler, None, &[]).await];
+    let client = Client::of(&db, instances);
+    let pool = db.pool().await;
+    for seed in seeds(POOLED) {
         let _named = Reproducible(seed);
         run(&client, &pool, seed).await;
     }

@@ -30,6 +30,11 @@ pub struct Client {
 impl Client {
     /// Starts both, and makes a key that may do everything.
     pub async fn start(db: &TestDb, redis: &str) -> Self {
+        Self::of(db, [spawn_serve(db, Some(redis), &[]).await, spawn_serve(db, None, &[]).await])
+    }
+
+    /// Two instances on `db` that run already.
+    pub fn of(db: &TestDb, instances: [Serve; 2]) -> Self {
         let output = centile()
             .args(["key", "create", "--name", "tests", "--role", "admin"])
             .env("DATABASE_URL", db.url())
@@ -37,7 +42,7 @@ impl Client {
             .unwrap();
         assert!(output.status.success(), "{output:?}");
         Self {
-            instances: [spawn_serve(db, Some(redis), &[]).await, spawn_serve(db, None, &[]).await],
+            instances,
             database_url: db.url().to_owned(),
             key: String::from_utf8(output.stdout).unwrap().trim().to_owned(),
             last_write: Mutex::new((Instant::now(), None)),
