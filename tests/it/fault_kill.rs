@@ -5,7 +5,6 @@ use std::sync::Arc;
 use centile::local::PostgresOptions;
 use reqwest::StatusCode;
 use sqlx::PgPool;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
@@ -36,16 +35,6 @@ const WATCH_COMMITS: &str = "
     $$;
     CREATE TRIGGER see AFTER INSERT ON centile_store.score_transactions FOR EACH STATEMENT EXECUTE FUNCTION public.see()";
 
-/// Callers at work on one instance.
-fn send(sender: &Arc<Sender>, url: &str, stop: &CancellationToken) -> JoinSet<()> {
-    let mut callers = JoinSet::new();
-    for _ in 0..CALLERS {
-        let (sender, address, stop) = (Arc::clone(sender), format!("{url}/v1/boards/arena/scores"), stop.clone());
-        callers.spawn(async move { sender.run(&address, &stop).await });
-    }
-    callers
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     let db = TestDb::new().await;
@@ -55,7 +44,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
     for kill in 0..KILLS {
         let mut serve = spawn_serve(&db, Some(&redis), &[]).await;
-        let callers = send(&sender, &serve.url, &CancellationToken::new());
+        let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &CancellationToken::new());
         // In the first moments of an instance, or later.
         sender.wait_for_more([1, 40, 400][kill as usize % 3]).await;
         serve.kill();
@@ -108,7 +97,7 @@ async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
         tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "kill", &[])).await.expect("a service");
     let sender = Arc::new(Sender::new(key(&url, "server")));
     let (stop, client) = (CancellationToken::new(), client());
-    let callers = send(&sender, &serve.url, &stop);
+    let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &stop);
     sender.wait_for_more(300).await;
     let top = || client.get(serve.at("/v1/boards/arena/scores?limit=3")).send();
     assert_eq!(top().await.expect("an answer").status(), StatusCode::OK);

@@ -13,28 +13,13 @@ use sqlx::{Connection as _, PgConnection, PgPool};
 use tokio::task::JoinSet;
 
 use crate::support::{
-    Serve, TestDb, audit, client,
+    Serve, TestDb, audit, boundary, client,
     load::{Load, key, stop_after},
     redis_url, spawn_serve, verdict,
 };
 
 /// How long boundaries are crossed.
 const CROSSING: Duration = Duration::from_secs(12);
-
-/// Cuts time into days of a second, weeks of three and months of six: `period_at` is the one place that boundaries come
-/// from, so that real ones pass by the real clock many times within a test.
-pub const SHORT_DAYS: &str = "
-    CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
-        RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
-    LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
-    AS $$
-        SELECT 'all_time', '-infinity'::timestamptz, 'infinity'::timestamptz WHERE p_kind = 'all_time'
-        UNION ALL
-        SELECT n::text, to_timestamp(n * s.seconds), to_timestamp((n + 1) * s.seconds)
-        FROM (VALUES ('day', 1), ('week', 3), ('month', 6)) AS s (kind, seconds)
-        CROSS JOIN LATERAL floor(extract(epoch FROM p_at) / s.seconds) AS n
-        WHERE s.kind = p_kind
-    $$";
 
 async fn count(pool: &PgPool, statement: &'static str) -> i64 {
     sqlx::query_scalar(statement).fetch_one(pool).await.expect(statement)
@@ -43,7 +28,7 @@ async fn count(pool: &PgPool, statement: &'static str) -> i64 {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn four_lanes_cross_boundaries_under_load() {
     let db = TestDb::new().await;
-    db.execute(SHORT_DAYS).await;
+    db.execute(boundary::SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     let redis = redis_url().await;
     let instances: [Serve; 2] = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
@@ -57,22 +42,7 @@ async fn four_lanes_cross_boundaries_under_load() {
 
     let pool = db.pool().await;
     verdict::of(&pool, &load, &record).await.expect_right("boundaries");
-    let events = count(&pool, "SELECT count(*) FROM centile_store.score_transactions WHERE kind = 'score'").await;
-    for (kind, least) in [("day", 10), ("week", 3), ("month", 2), ("all_time", 1)] {
-        let (periods, holding): (i64, i64) = sqlx::query_as(
-            "SELECT (SELECT count(*) FROM centile_store.periods WHERE kind = $1),
-                    (SELECT count(*) FROM centile_store.score_transactions t
-                     WHERE t.kind = 'score' AND 1 = (SELECT count(*) FROM centile_store.periods p
-                         WHERE p.kind = $1 AND p.starts_at <= t.occurred_at AND t.occurred_at < p.ends_at))",
-        )
-        .bind(kind)
-        .fetch_one(&pool)
-        .await
-        .expect("periods");
-        eprintln!("{kind}: {periods} periods with {holding} of {events} events");
-        assert!(periods >= least, "only {periods} periods of kind {kind}");
-        assert_eq!(holding, events, "every event lies in exactly one {kind}");
-    }
+    boundary::events_lie_in_one_each(&pool, &[("day", 10), ("week", 3), ("month", 2), ("all_time", 1)]).await;
     // All that happened in a period counts there, and nothing else.
     audit::rankings_are_sound(&pool).await;
     // The service would have repeated what was a deadlock's victim.

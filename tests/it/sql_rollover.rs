@@ -12,10 +12,7 @@ use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::task::JoinSet;
 
-use crate::{
-    sql_boundary::SHORT_DAYS,
-    support::{TestDb, audit, client, load::key, redis_url, run, spawn_serve},
-};
+use crate::support::{TestDb, audit, boundary::SHORT_DAYS, client, load::key, redis_url, run, spawn_serve};
 
 /// How long writers run.
 const RUNNING: Duration = Duration::from_secs(12);

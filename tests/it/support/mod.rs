@@ -5,7 +5,9 @@
 #![allow(dead_code, unused_imports, reason = "each helper is here for whichever test needs it")]
 
 pub mod audit;
+pub mod boundary;
 mod command;
+pub mod cutting;
 mod database;
 pub mod freshness;
 mod import;
@@ -19,6 +21,7 @@ pub mod record;
 pub mod replay;
 pub mod sender;
 mod serve;
+pub mod spoiler;
 pub mod verdict;
 
 pub use command::{Ran, make_key, run, run_at, spawn};

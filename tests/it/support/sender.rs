@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::Mutex,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -10,6 +10,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IteratorRandom as _
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use sqlx::PgPool;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::load::parsed;
@@ -60,6 +61,16 @@ impl Sender {
         };
         tokio::time::timeout(PATIENCE, acknowledged).await.expect("events get in");
         self.counts().0
+    }
+
+    /// So many at work on one instance, each until told to stop, or until the service has gone.
+    pub fn spawn(self: &Arc<Self>, callers: usize, address: &str, stop: &CancellationToken) -> JoinSet<()> {
+        let mut tasks = JoinSet::new();
+        for _ in 0..callers {
+            let (sender, address, stop) = (Arc::clone(self), address.to_owned(), stop.clone());
+            tasks.spawn(async move { sender.run(&address, &stop).await });
+        }
+        tasks
     }
 
     /// Sends to `address` until told to stop, or the service has gone.
@@ -152,7 +163,8 @@ impl Sender {
     pub async fn expect_all_once(&self, pool: &PgPool) {
         let state = self.state.lock().expect("no panic").acknowledged.clone();
         let rows: Vec<(String, i64, String, i64)> = sqlx::query_as(
-            "SELECT reason, transaction_id, user_id, points FROM centile.score_history WHERE kind = 'score'",
+            "SELECT reason, transaction_id, user_id, points FROM centile.score_history
+             WHERE board = 'arena' AND kind = 'score'",
         )
         .fetch_all(pool)
         .await
@@ -169,7 +181,7 @@ impl Sender {
             assert!(id == row && event["user_id"] == user.as_str() && event["points"] == points, "{event} as {row}");
         }
         let scores: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT user_id, score FROM centile.standings WHERE kind = 'all_time' ORDER BY user_id COLLATE \"C\"",
+            "SELECT user_id, score FROM centile.standings WHERE board = 'arena' AND kind = 'all_time' ORDER BY user_id COLLATE \"C\"",
         )
         .fetch_all(pool)
         .await

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read},
-    process::{Child, ExitStatus, Stdio},
+    process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, mpsc},
     thread,
     time::{Duration, Instant},
@@ -41,6 +41,11 @@ pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Se
 impl Serve {
     /// As [`spawn_serve`], for any database; blocks.
     pub fn spawn(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Self {
+        Self::start(&mut Self::command(database_url, redis_url, redis_prefix, flags))
+    }
+
+    /// What [`Self::spawn`] runs, for who has more to say about it.
+    pub fn command(database_url: &str, redis_url: Option<&str>, redis_prefix: &str, flags: &[String]) -> Command {
         let mut command = centile();
         command.args(["serve", "--listen", "127.0.0.1:0"]).args(flags);
         if !flags.iter().any(|flag| flag.contains("maintenance")) {
@@ -50,6 +55,11 @@ impl Serve {
         if let Some(url) = redis_url {
             command.env("REDIS_URL", url);
         }
+        command
+    }
+
+    /// Runs a prepared command, and returns when it takes connections; blocks.
+    pub fn start(command: &mut Command) -> Self {
         let mut watchdog = Watchdog::new(&[]).unwrap();
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         watchdog.watch(child.id()).unwrap();

@@ -1,0 +1,43 @@
+//! Boundaries between periods that pass while a test runs.
+
+use sqlx::PgPool;
+
+/// Cuts time into days of a second, weeks of three and months of six: `period_at` is the one place that boundaries come
+/// from, so that real ones pass by the real clock many times within a test.
+pub const SHORT_DAYS: &str = "
+    CREATE OR REPLACE FUNCTION centile.period_at(p_kind text, p_at timestamptz, p_zone text)
+        RETURNS TABLE (label text, starts_at timestamptz, ends_at timestamptz)
+    LANGUAGE sql STABLE STRICT PARALLEL SAFE ROWS 1
+    AS $$
+        SELECT 'all_time', '-infinity'::timestamptz, 'infinity'::timestamptz WHERE p_kind = 'all_time'
+        UNION ALL
+        SELECT n::text, to_timestamp(n * s.seconds), to_timestamp((n + 1) * s.seconds)
+        FROM (VALUES ('day', 1), ('week', 3), ('month', 6)) AS s (kind, seconds)
+        CROSS JOIN LATERAL floor(extract(epoch FROM p_at) / s.seconds) AS n
+        WHERE s.kind = p_kind
+    $$";
+
+/// Fails unless every event lies in exactly one period of each of these kinds, and there are at least so many of them. Gives how
+/// many events there are.
+pub async fn events_lie_in_one_each(pool: &PgPool, kinds: &[(&str, i64)]) -> i64 {
+    let events: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions WHERE kind = 'score'")
+        .fetch_one(pool)
+        .await
+        .expect("the ledger");
+    for &(kind, least) in kinds {
+        let (periods, holding): (i64, i64) = sqlx::query_as(
+            "SELECT (SELECT count(*) FROM centile_store.periods WHERE kind = $1),
+                    (SELECT count(*) FROM centile_store.score_transactions t
+                     WHERE t.kind = 'score' AND 1 = (SELECT count(*) FROM centile_store.periods p
+                         WHERE p.kind = $1 AND p.starts_at <= t.occurred_at AND t.occurred_at < p.ends_at))",
+        )
+        .bind(kind)
+        .fetch_one(pool)
+        .await
+        .expect("periods");
+        eprintln!("{kind}: {periods} periods with {holding} of {events} events");
+        assert!(periods >= least, "only {periods} periods of kind {kind}");
+        assert_eq!(holding, events, "every event lies in exactly one {kind}");
+    }
+    events
+}

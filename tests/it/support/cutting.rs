@@ -1,0 +1,134 @@
+//! A service that is cut off from PostgreSQL under load.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::future::join_all;
+use reqwest::StatusCode;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Serve, TestDb, audit, client,
+    load::key,
+    proxy::{Proxy, Way},
+    sender::Sender,
+};
+
+/// Callers of each kind.
+const CALLERS: usize = 16;
+/// When it is given up to wait for all connections to be usable again.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long statements may run, and how long the way is cut.
+#[derive(Debug)]
+pub struct Limits {
+    pub statement: Duration,
+    pub cut: Duration,
+}
+
+impl Limits {
+    /// The longest that a call may take: for a connection, for its statement and the way back, and once more for each, since what is
+    /// shared is asked again where the first caller went away.
+    pub fn deadline(&self) -> Duration {
+        2 * (Duration::from_secs(2) + self.statement + Duration::from_secs(2)) + Duration::from_secs(1)
+    }
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub struct Seen {
+    /// The longest time that a read took.
+    pub longest_read: Duration,
+    /// How long after each cut all connections were usable again.
+    pub whole_again: Vec<Duration>,
+    /// Answers 503 to writers.
+    pub unavailable: usize,
+    /// Acknowledged events, each of which is in the ledger once.
+    pub acknowledged: usize,
+}
+
+/// Reads until told to stop; gives the longest time that an answer took.
+async fn read(url: String, stop: CancellationToken) -> Duration {
+    let (client, mut longest) = (client(), Duration::ZERO);
+    let mut number = 0;
+    while !stop.is_cancelled() {
+        number += 1;
+        let path = match number % 4 {
+            0 => format!("/v1/boards/arena/scores/p{}", number % 200),
+            1 => "/v1/boards/arena/scores?from=3".to_owned(),
+            2 => "/v1/boards/arena/rank?score=5".to_owned(),
+            _ => "/v1/boards/arena".to_owned(),
+        };
+        let begin = Instant::now();
+        let status = client.get(format!("{url}{path}")).send().await.expect("an answer").status();
+        longest = longest.max(begin.elapsed());
+        let is_allowed = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::SERVICE_UNAVAILABLE].contains(&status);
+        assert!(is_allowed, "{path}: {status}");
+    }
+    longest
+}
+
+/// Whether as many callers as there are connections are all answered at once.
+async fn all_are_answered(url: &str) -> bool {
+    let client = client();
+    let answers =
+        (0..2 * CALLERS).map(|caller| {
+            let get = client.get(format!("{url}/v1/boards/arena/scores?from={}", caller + 1));
+            async move {
+                get.timeout(Duration::from_secs(1)).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK)
+            }
+        });
+    join_all(answers).await.into_iter().all(|is_well| is_well)
+}
+
+/// Cuts a service off from PostgreSQL in each of these ways, one after the other, under load. Every answer has to be right or 503, every
+/// acknowledged event in the ledger once, in the end.
+pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    let proxy = Proxy::to(db.port()).await;
+    let (url, flags) =
+        (proxy.instead(db.url()), ["--statement-timeout".to_owned(), limits.statement.as_secs().to_string()]);
+    let prefix = db.redis_prefix();
+    let serve =
+        tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &flags)).await.expect("a service");
+    let sender = Arc::new(Sender::new(key(db.url(), "server")));
+    let (address, stop) = (format!("{}/v1/boards/arena/scores", serve.url), CancellationToken::new());
+    let (writers, mut readers) = (sender.spawn(CALLERS, &address, &stop), JoinSet::new());
+    let mut whole_again = Vec::new();
+    let before = sender.wait_for_more(300).await;
+    for _ in 0..CALLERS {
+        readers.spawn(read(serve.url.clone(), stop.clone()));
+    }
+    for way in ways {
+        proxy.set(*way);
+        tokio::time::sleep(limits.cut).await;
+        let refused = sender.counts().2;
+        proxy.set(Way::Open);
+        let healed = Instant::now();
+        while !all_are_answered(&serve.url).await {
+            assert!(healed.elapsed() < PATIENCE, "{way:?}: not all connections are usable again");
+        }
+        whole_again.push(healed.elapsed());
+        sender.wait_for_more(300).await;
+        eprintln!(
+            "{way:?} for {:?}: {refused} times 503 so far, whole again after {:?}",
+            limits.cut,
+            whole_again.last()
+        );
+    }
+    stop.cancel();
+    writers.join_all().await;
+    let longest_read = readers.join_all().await.into_iter().max().unwrap_or_default();
+    eprintln!("{before} events before; the longest read took {longest_read:?} of {:?}", limits.deadline());
+    sender.finish(&address).await;
+    let (acknowledged, _, unavailable) = sender.counts();
+    assert!(unavailable > 0, "the cut was noticed");
+    let pool = db.pool().await;
+    sender.expect_all_once(&pool).await;
+    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+    Seen { longest_read, whole_again, unavailable, acknowledged }
+}

@@ -1,0 +1,88 @@
+//! Redis with anything but what Centile has put there.
+
+use std::time::{Duration, Instant};
+
+use centile::local::LocalRedis;
+use deadpool_redis::redis::{Client, aio::MultiplexedConnection, cmd};
+use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+
+/// A connection to a Redis of a test's own.
+pub async fn connect(redis: &LocalRedis) -> MultiplexedConnection {
+    let client = Client::open(redis.url()).expect("a client");
+    client.get_multiplexed_async_connection().await.expect("a connection")
+}
+
+/// One who overwrites what Centile keeps there.
+pub struct Spoiler {
+    redis: MultiplexedConnection,
+    prefix: String,
+    rng: StdRng,
+    /// Values met before, with their keys.
+    old: Vec<(String, Vec<u8>)>,
+    /// Values that were overwritten so far.
+    pub spoiled: usize,
+}
+
+impl Spoiler {
+    /// For the keys that begin with `prefix`.
+    pub async fn new(redis: &LocalRedis, prefix: String) -> Self {
+        let rng = StdRng::seed_from_u64(rand::random());
+        Self { redis: connect(redis).await, prefix, rng, old: Vec::new(), spoiled: 0 }
+    }
+
+    /// Overwrites everything again and again for a while.
+    pub async fn go_on(&mut self, time: Duration) {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.spoil(true).await;
+        }
+    }
+
+    /// Overwrites everything once: with what other keys held, and if wanted also with bytes of no meaning, other types and
+    /// what the same key held long ago.
+    pub async fn spoil(&mut self, in_every_way: bool) {
+        let pattern = format!("{}*", self.prefix);
+        let keys: Vec<String> = cmd("KEYS").arg(pattern).query_async(&mut self.redis).await.expect("the keys");
+        for key in &keys {
+            let value = cmd("GET").arg(key).query_async::<Vec<u8>>(&mut self.redis).await.unwrap_or_default();
+            self.old.push((key.clone(), value));
+        }
+        for key in keys {
+            let way = if in_every_way { self.rng.random_range(0..5) } else { 0 };
+            if way == 1 {
+                cmd("DEL").arg(&key).exec_async(&mut self.redis).await.expect("a deletion");
+                // Fails where the service was quicker.
+                cmd("RPUSH").arg(&key).arg("a list").exec_async(&mut self.redis).await.ok();
+            } else if let Some(value) = self.value(&key, way) {
+                cmd("SET").arg(&key).arg(value).exec_async(&mut self.redis).await.expect("garbage in its place");
+            }
+            self.spoiled += 1;
+        }
+        self.old.retain(|(_, value)| !value.is_empty());
+        let surplus = self.old.len().saturating_sub(200);
+        self.old.drain(..surplus);
+    }
+
+    fn value(&mut self, key: &str, way: u32) -> Option<Vec<u8>> {
+        let held: Vec<&Vec<u8>> = self.old.iter().filter(|(of, _)| of == key).map(|(_, value)| value).collect();
+        match way {
+            2 => {
+                let mut garbage = vec![0; self.rng.random_range(1..300)];
+                self.rng.fill_bytes(&mut garbage);
+                Some(garbage)
+            }
+            // Whole but for one bit.
+            3 => held.last().filter(|value| !value.is_empty()).map(|&value| {
+                let mut value = value.clone();
+                let place = self.rng.random_range(0..value.len());
+                value[place] ^= 1 << self.rng.random_range(0..8);
+                value
+            }),
+            4 => held.first().map(|&value| value.clone()),
+            _ => {
+                let others: Vec<_> = self.old.iter().filter(|(of, _)| of != key).collect();
+                others.choose(&mut self.rng).map(|(_, value)| value.clone())
+            }
+        }
+    }
+}
