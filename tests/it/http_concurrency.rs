@@ -12,13 +12,15 @@ use std::{
     time::Duration,
 };
 
+use futures::future::join_all;
+use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     Serve, TestDb, audit,
-    load::{Load, key, stop_after},
+    load::{Load, key, parsed, stop_after},
     record::Record,
     redis_url, run_at, spawn_serve, verdict,
 };
@@ -230,7 +232,7 @@ async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
     let post = |board: &'static str, player: usize| {
         let (serve, key) = (Arc::clone(&serve), Arc::clone(&key));
         async move {
-            let event = serde_json::json!({ "user_id": format!("player-{player}"), "points": 1 });
+            let event = json!({ "user_id": format!("player-{player}"), "points": 1 });
             let request = serve.client.post(serve.at(&format!("/v1/boards/{board}/scores"))).bearer_auth(key.as_str());
             request.json(&event).send().await.expect("an answer").status()
         }
@@ -254,4 +256,56 @@ async fn a_board_whose_writers_wait_keeps_no_other_waiting() {
     for answer in held {
         assert_eq!(answer.await.expect("an answer"), 200);
     }
+}
+
+/// Whoever is not sure whether a score got in sends it again: however many do at once, on whichever instance, it counts once, and all
+/// are told the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_id_that_a_hundred_callers_send_at_once_is_applied_once() {
+    const CALLERS: usize = 100;
+    const ROUNDS: usize = 5;
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    let redis = redis_url().await;
+    let instances: [Serve; 2] = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
+    let key = key(db.url(), "server");
+    for round in 0..ROUNDS {
+        let event = json!({"user_id": "ada", "points": 7, "id": format!("match {round}"), "reason": "won"});
+        // In lists beside others and alone: what is answered of the event is the same.
+        let answers = join_all((0..CALLERS).map(|caller| {
+            let serve = &instances[caller % 2];
+            let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key);
+            let (event, in_list) = (event.clone(), caller % 3 == 0);
+            let body = if in_list { json!([event, {"user_id": format!("p{caller}"), "points": 1}]) } else { event };
+            async move {
+                let response = request.json(&body).send().await.expect("an answer");
+                assert_eq!(response.status(), 200);
+                let mut answer = parsed(&response.text().await.expect("a body"));
+                if in_list { answer["results"][0].take() } else { answer }
+            }
+        }))
+        .await;
+        let firsts = answers.iter().filter(|answer| answer["repeated"] == false).count();
+        assert_eq!(firsts, 1, "of {CALLERS} callers this many were told that theirs was the first");
+        let same = |mut answer: Value| {
+            answer["repeated"] = Value::Null;
+            answer
+        };
+        let mut answers = answers.into_iter().map(same);
+        let first = answers.next().expect("an answer");
+        assert_eq!(
+            (&first["status"], first["periods"]["all_time"]["score"].as_u64()),
+            (&json!("accepted"), Some(7 * (round as u64 + 1)))
+        );
+        answers.for_each(|answer| assert_eq!(answer, first));
+    }
+    let pool = db.pool().await;
+    let (rows, points): (i64, i64) = sqlx::query_as(
+        "SELECT count(*), sum(points)::bigint FROM centile.score_history WHERE user_id = 'ada' AND kind = 'score'",
+    )
+    .fetch_one(&pool)
+    .await
+    .expect("the ledger");
+    assert_eq!((rows, points), (ROUNDS as i64, 7 * ROUNDS as i64));
+    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
 }
