@@ -21,6 +21,7 @@ mod http_api;
 mod http_closed;
 mod http_concurrency;
 mod http_errors;
+mod http_injection;
 mod http_layout;
 mod http_metrics;
 mod http_openapi;
