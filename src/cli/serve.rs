@@ -3,6 +3,7 @@
 use std::{
     net::{SocketAddr, TcpListener},
     sync::Arc,
+    time::Duration,
 };
 
 use tokio::time::timeout;
@@ -16,8 +17,11 @@ use crate::{
     store,
 };
 
+/// How long what is left may take once the last request is answered, or was given up: scores without a caller, connections.
+const SHUT_DOWN: Duration = Duration::from_secs(30);
+
 /// Serves with the database and Redis of the settings. Ends well on SIGINT or SIGTERM, once the requests under way are
-/// answered; [`Error::Unavailable`] when there is no database, [`Error::Conflict`] when its schema is another one.
+/// answered; [`Error::Unavailable`] when there is no database, or it has gone when this is to end, [`Error::Conflict`] when its schema is another one.
 pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
     let mut stop = Stop::listen()?;
     let settings = config.for_serving(instance)?;
@@ -28,8 +32,11 @@ pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
     }
     let service = Service::connect(&settings).await?;
     let result = serve(instance, Arc::clone(&service), &mut stop).await;
-    service.shut_down().await;
+    let shut_down = timeout(SHUT_DOWN, service.shut_down()).await;
     result?;
+    shut_down.map_err(|_| {
+        Error::unavailable("PostgreSQL does not answer; scores that nobody waits for any more were given up")
+    })?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -44,7 +51,7 @@ async fn serve(instance: &Instance, service: Arc<Service>, stop: &mut Stop) -> R
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "started");
     let ended = tokio::select! {
         signal = stop.wait() => {
-            tracing::info!(signal, "stopping");
+            tracing::info!(signal, drain_seconds = instance.drain().as_secs(), "stopping");
             service.leave();
             // Whoever is in a hurry asks again.
             timeout(instance.drain(), stop.wait()).await.ok();

@@ -16,6 +16,7 @@ mod fault_kill;
 mod fault_network;
 mod fault_rebuild;
 mod fault_redis;
+mod fault_stop;
 mod http_access;
 mod http_api;
 mod http_closed;

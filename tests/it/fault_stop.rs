@@ -1,0 +1,161 @@
+//! An instance that is told to stop: it says that it is not ready, finishes what it has accepted, and ends well.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use reqwest::StatusCode;
+use serde_json::json;
+use sqlx::PgPool;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{TestDb, audit, client, load::key, redis_url, sender::Sender, spawn_serve};
+
+/// How long anything here may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How long the requests that are under way have when an instance stops, and some more for what it does before and after.
+const STOPPED: Duration = Duration::from_secs(30);
+
+/// Waits until this many writers of a board wait for its structure lock.
+async fn writers_wait(pool: &PgPool, writers: i64) {
+    const WAITING: &str =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
+    let wait =
+        async { while sqlx::query_scalar::<_, i64>(WAITING).fetch_one(pool).await.expect("a count") < writers {} };
+    tokio::time::timeout(PATIENCE, wait).await.expect("writers that wait");
+}
+
+/// `drain` seconds in which others may still come; what they are told at `/readyz` is `not_ready`.
+async fn stops_well(drain: u64, not_ready: Option<StatusCode>) {
+    const CALLERS: usize = 20;
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
+    let mut serve = spawn_serve(&db, None, &["--drain", &drain.to_string(), "--statement-timeout", "60"]).await;
+    let (key, address) = (key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
+    let send = |player: usize| {
+        let event = json!({"user_id": format!("p{player}"), "points": 1});
+        let request = serve.client.post(&address).bearer_auth(&key).json(&event);
+        async move { request.send().await.expect("an answer").status() }
+    };
+    // Periods are open and players known.
+    for player in 0..CALLERS {
+        assert_eq!(send(player).await, StatusCode::OK);
+    }
+    let pool = db.pool().await;
+    let mut holder = pool.begin().await.expect("a transaction");
+    sqlx::query("SELECT pg_advisory_xact_lock(1128615508, id) FROM centile_store.boards WHERE slug = 'arena'")
+        .execute(&mut *holder)
+        .await
+        .expect("the structure lock");
+    let accepted: JoinSet<StatusCode> = (0..CALLERS).map(&send).collect();
+    writers_wait(&pool, 1).await;
+    // Behind the batch that waits there are others, so that there is something to finish.
+    let all_wait = async {
+        let waits = format!("\ncentile_queue_events {CALLERS}\n");
+        while !serve
+            .client
+            .get(serve.at("/metrics"))
+            .send()
+            .await
+            .expect("numbers")
+            .text()
+            .await
+            .expect("text")
+            .contains(&waits)
+        {}
+    };
+    tokio::time::timeout(PATIENCE, all_wait).await.expect("all events wait");
+
+    let (url, watcher) = (serve.at("/readyz"), client());
+    let begun = Instant::now();
+    let (ended, told) = tokio::join!(serve.stop(), async {
+        // As a load balancer asks: on a connection of its own each time.
+        let mut told = Some(StatusCode::OK);
+        while told == Some(StatusCode::OK) {
+            let answer = watcher.get(&url).header("connection", "close").send().await;
+            told = answer.ok().map(|answer| answer.status());
+        }
+        let mut refused = told.is_none();
+        // In the end nobody listens any more.
+        while !refused {
+            refused = watcher.get(&url).header("connection", "close").send().await.is_err();
+        }
+        // Only now may what was accepted go on.
+        holder.rollback().await.expect("the end of the transaction");
+        told
+    });
+    assert_eq!(told, not_ready, "what /readyz said after it was told to stop");
+    assert_eq!(accepted.join_all().await, vec![StatusCode::OK; CALLERS], "what had been accepted");
+    assert_eq!(ended.code(), Some(0), "{}", serve.output());
+    assert!(begun.elapsed() < STOPPED + Duration::from_secs(drain), "it took {:?}", begun.elapsed());
+    let rows: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
+        .fetch_one(&pool)
+        .await
+        .expect("the ledger");
+    assert_eq!(rows, 2 * CALLERS as i64);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_accepted() {
+    stops_well(0, None).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_it_drains_it_says_that_it_is_not_ready() {
+    stops_well(5, Some(StatusCode::SERVICE_UNAVAILABLE)).await;
+}
+
+/// How often each instance is replaced.
+const RESTARTS: usize = 4;
+
+/// One instance after the other is stopped and a new one takes its place, while callers go to whichever answers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
+    const CALLERS: usize = 8;
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    let redis = redis_url().await;
+    let mut instances = vec![spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
+    let at = |url: &str| format!("{url}/v1/boards/arena/scores");
+    let addresses = Arc::new(Mutex::new(instances.iter().map(|serve| at(&serve.url)).collect::<Vec<_>>()));
+    let sender = Arc::new(Sender::new(key(db.url(), "server")));
+    let stop = CancellationToken::new();
+    let callers: JoinSet<()> = (0..CALLERS)
+        .map(|caller| {
+            let (sender, addresses, stop) = (Arc::clone(&sender), Arc::clone(&addresses), stop.clone());
+            async move {
+                let mut turn = caller;
+                while !stop.is_cancelled() {
+                    let address = addresses.lock().expect("no panic")[turn % 2].clone();
+                    // Until that instance has gone.
+                    sender.run(&address, &stop).await;
+                    turn += 1;
+                }
+            }
+        })
+        .collect();
+    let mut longest = Duration::ZERO;
+    for restart in 0..2 * RESTARTS {
+        sender.wait_for_more(200).await;
+        let begun = Instant::now();
+        let ended = instances[restart % 2].stop().await;
+        assert_eq!(ended.code(), Some(0), "{}", instances[restart % 2].output());
+        longest = longest.max(begun.elapsed());
+        instances[restart % 2] = spawn_serve(&db, Some(&redis), &[]).await;
+        addresses.lock().expect("no panic")[restart % 2] = at(&instances[restart % 2].url);
+    }
+    sender.wait_for_more(200).await;
+    stop.cancel();
+    callers.join_all().await;
+    sender.finish(&at(&instances[0].url)).await;
+    let (acknowledged, repeated, unavailable) = sender.counts();
+    eprintln!(
+        "{RESTARTS} restarts each, the longest stop {longest:?}: {acknowledged} events, {repeated} repeated, {unavailable} times 503"
+    );
+    assert!(longest < STOPPED, "a stop took {longest:?}");
+    let pool = db.pool().await;
+    sender.expect_all_once(&pool).await;
+    assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+}
