@@ -47,8 +47,10 @@ bench-full: setup ## The same comparison with 10 M players and the mix held for 
 bench-computation: setup ## Times what needs no server: keys, batches, bodies; a minute, beside the last run
 	cargo bench --bench computation
 
-torture: setup ## Measures what takes hours: closing, layouts under every spread of scores, ten million players, a held snapshot, settings
+# Trials come first: they have a report (target/torture/report.md), and most of them take minutes.
+torture: setup ## Tries and measures what takes hours: faults, overload, a soak; closing, layouts, ten million players, a held snapshot, settings
 	@scripts/setup.sh bench
+	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
 	cargo bench --bench close
 	cargo bench --bench layout
 	cargo bench --bench growth

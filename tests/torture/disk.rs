@@ -1,0 +1,141 @@
+//! The disk of PostgreSQL is full: nothing is acknowledged that is not there, and all is well again once there is room.
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use centile::{
+    local::{LocalPostgres, PostgresOptions},
+    store::migrate::migrate_url,
+};
+use reqwest::StatusCode;
+use sqlx::PgPool;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    probe::{self, well_again},
+    report::{Trial, seconds},
+    support::{Serve, audit, client, load::key, next_number, sender::Sender},
+};
+
+/// Room for PostgreSQL, and for some minutes of scores.
+const DISK: &str = "size=400m";
+/// How long nothing gets in.
+const FULL: Duration = Duration::from_secs(30);
+const CALLERS: usize = 8;
+
+/// A small disk in memory. It goes with this value.
+struct Disk(PathBuf);
+
+impl Disk {
+    /// `None` where this account may not mount anything.
+    fn mount() -> Option<Self> {
+        // Where the account that PostgreSQL runs as gets to.
+        let folder = std::env::temp_dir().join(format!("centile-disk-{}-{}", std::process::id(), next_number()));
+        fs::create_dir(&folder).expect("a folder");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", DISK, "centile-torture"]).arg(&folder).output();
+        let disk = Self(folder);
+        mounted.is_ok_and(|output| output.status.success()).then_some(disk)
+    }
+
+    /// Takes all the room that is left.
+    fn fill(&self) -> PathBuf {
+        let path = self.0.join("ballast");
+        let mut file = File::create(&path).expect("a file");
+        while file.write_all(&[0; 64 << 10]).is_ok() {}
+        path
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Not mounted at all, where this account may not.
+        Command::new("umount").arg("--lazy").arg(&self.0).output().ok();
+        fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+async fn start(folder: &Path) -> LocalPostgres {
+    // Little is written ahead, so that the rest is full soon.
+    let settings = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let options = PostgresOptions { fsync: true, settings, ..PostgresOptions::ephemeral() };
+    let postgres = LocalPostgres::start(folder, options).expect("PostgreSQL");
+    migrate_url(&postgres.url("postgres")).await.expect("a schema");
+    postgres
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn the_disk_is_full() {
+    let mut trial = Trial::begin(
+        "disk",
+        "disk of PostgreSQL full for 30 s",
+        "503; nothing acknowledged that is not there; recovers when there is room",
+    );
+    let Some(disk) = Disk::mount() else { return trial.skip("only root may mount a small disk") };
+    let mut postgres = start(&disk.0).await;
+    let url = postgres.url("postgres");
+    let pool = PgPool::connect(&url).await.expect("a connection");
+    for board in ["SELECT centile.create_board('arena', p_lanes => 4::smallint)", probe::BOARD] {
+        sqlx::raw_sql(board).execute(&pool).await.expect("a board");
+    }
+    let database = url.clone();
+    let serve =
+        tokio::task::spawn_blocking(move || Serve::spawn(&database, None, "disk", &[])).await.expect("a service");
+    let (sender, probing) = (Arc::new(Sender::new(key(&url, "server"))), key(&url, "server"));
+    let stop = CancellationToken::new();
+    let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &stop);
+    sender.wait_for_more(1_000).await;
+
+    let ballast = disk.fill();
+    let filled = Instant::now();
+    while sender.counts().2 == 0 {
+        assert!(filled.elapsed() < Duration::from_mins(3), "the disk does not get full");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    trial.saw(format!("first refusal {} after the disk was full", seconds(filled.elapsed())));
+    let (before, _, _) = sender.counts();
+    let (reading, refused) = (client(), Instant::now());
+    let mut read = (0, 0);
+    while refused.elapsed() < FULL {
+        let status = reading.get(serve.at("/v1/boards/arena/scores?from=2")).send().await.expect("an answer").status();
+        match status {
+            StatusCode::OK => read.0 += 1,
+            StatusCode::SERVICE_UNAVAILABLE => read.1 += 1,
+            other => panic!("{other} to a read"),
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let runs = PgPool::connect(&url).await.is_ok();
+    trial.saw(format!(
+        "meanwhile {} scores got in, {} of {} reads were answered, the others 503; PostgreSQL {}",
+        sender.counts().0 - before,
+        read.0,
+        read.0 + read.1,
+        if runs { "ran on" } else { "had stopped itself" },
+    ));
+    fs::remove_file(ballast).expect("room again");
+    // As systemd would, where it has stopped.
+    tokio::task::block_in_place(|| postgres.start_again()).expect("PostgreSQL is back");
+    let after = well_again(&serve, &probing, Instant::now()).await;
+    stop.cancel();
+    callers.join_all().await;
+    sender.finish(&serve.at("/v1/boards/arena/scores")).await;
+    let pool = PgPool::connect(&url).await.expect("a connection");
+    sender.expect_all_once(&pool).await;
+    audit::rankings_are_sound(&pool).await;
+    let (acknowledged, _, unavailable) = sender.counts();
+    trial.saw(format!(
+        "{acknowledged} events acknowledged, each in the ledger once; {unavailable} times 503 and no other refusal"
+    ));
+    trial.expect(after <= Duration::from_secs(15), format!("well again {} after there was room", seconds(after)));
+    pool.close().await;
+    drop(postgres);
+    drop(disk);
+    trial.end();
+}

@@ -1,0 +1,35 @@
+//! PostgreSQL cut off for as long as a switch takes to come back.
+
+use std::time::Duration;
+
+use crate::{
+    report::{Trial, seconds},
+    support::{
+        cutting::{Limits, cut_off},
+        proxy::Way,
+    },
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn postgresql_is_cut_off_for_thirty_seconds() {
+    let mut trial = Trial::begin(
+        "network",
+        "PostgreSQL cut off for 30 s, by reset and by silence",
+        "every call ends by its deadline; all connections usable again within 5 s",
+    );
+    // As the service comes.
+    let limits = Limits { statement: Duration::from_secs(10), cut: Duration::from_secs(30) };
+    let ways = [Way::Reset, Way::Silent];
+    let seen = cut_off(&ways, &limits).await;
+    trial.saw(format!(
+        "{} events acknowledged, each in the ledger once; {} times 503",
+        seen.acknowledged, seen.unavailable
+    ));
+    let (longest, deadline) = (seen.longest_read, limits.deadline());
+    trial.expect(longest <= deadline, format!("longest read {} of {}", seconds(longest), seconds(deadline)));
+    for (way, after) in ways.iter().zip(&seen.whole_again) {
+        let way = format!("{way:?}").to_lowercase();
+        trial.expect(*after <= Duration::from_secs(5), format!("whole {} after the {way}", seconds(*after)));
+    }
+    trial.end();
+}

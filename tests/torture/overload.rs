@@ -1,0 +1,212 @@
+//! Ten times as many scores as can be written: those that are taken are written soon, the others refused at once, and all is well
+//! as soon as it is over.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use tokio::{sync::Semaphore, task::JoinSet};
+
+use crate::{
+    common::percentile,
+    probe::memory_mb,
+    report::{Trial, seconds},
+    support::{
+        TestDb, audit,
+        load::{key, parsed},
+        redis_url, spawn_serve,
+    },
+};
+
+/// How long the overload lasts.
+const OVERLOAD: Duration = Duration::from_mins(1);
+/// How many times as much as can be taken comes.
+const TIMES: f64 = 10.0;
+/// Events of a request, as a game server that has a lot to tell sends them.
+const EVENTS: u32 = 20;
+/// Players of the board.
+const PLAYERS: u32 = 10_000;
+/// Requests that may be under way at a time. What would be more is not sent, and counted.
+const UNDER_WAY: usize = 2_000;
+/// Reads a second beside.
+const READS: f64 = 50.0;
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// All of it was done.
+    Done,
+    /// Some or all of it was refused with 503.
+    Refused,
+    /// Anything else.
+    Failed,
+}
+
+/// Requests at a steady rate, whether or not those before have been answered.
+struct Sent {
+    /// When each was sent, how long it took, what became of it.
+    answers: Vec<(Instant, Duration, Outcome)>,
+    /// Those for which there was no place.
+    unsent: usize,
+}
+
+impl Sent {
+    /// The 99th percentile of the times of those that ended so, in milliseconds, and how many they are.
+    fn p99(&self, wanted: Outcome, from: Instant, to: Instant) -> (usize, f64) {
+        let those = self.answers.iter().filter(|(at, _, outcome)| from <= *at && *at < to && *outcome == wanted);
+        let mut times: Vec<f64> = those.map(|(_, time, _)| time.as_secs_f64() * 1_000.0).collect();
+        (times.len(), percentile(&mut times, 99.0))
+    }
+
+    fn count(&self, wanted: Outcome) -> usize {
+        self.answers.iter().filter(|(.., outcome)| *outcome == wanted).count()
+    }
+}
+
+/// Who writes and reads.
+#[derive(Clone)]
+struct Caller {
+    client: Client,
+    address: String,
+    key: String,
+}
+
+impl Caller {
+    async fn write(self) -> Outcome {
+        let event = || json!({"user_id": format!("p{}", rand::random_range(0..PLAYERS)), "points": 1});
+        let events: Vec<Value> = (0..EVENTS).map(|_| event()).collect();
+        let Ok(answer) = self.client.post(&self.address).bearer_auth(&self.key).json(&events).send().await else {
+            return Outcome::Failed;
+        };
+        let (status, text) = (answer.status(), answer.text().await.unwrap_or_default());
+        match status {
+            StatusCode::OK => {
+                let answer = parsed(&text);
+                let results = answer["results"].as_array().map_or(&[][..], Vec::as_slice);
+                let refused = |result: &&Value| result["error"]["status"] == 503;
+                let accepted = results.iter().filter(|result| result["status"] == "accepted").count();
+                match results.iter().filter(refused).count() {
+                    0 if accepted == EVENTS as usize => Outcome::Done,
+                    refused if refused > 0 && refused + accepted == EVENTS as usize => Outcome::Refused,
+                    _ => Outcome::Failed,
+                }
+            }
+            StatusCode::SERVICE_UNAVAILABLE => Outcome::Refused,
+            _ => Outcome::Failed,
+        }
+    }
+
+    async fn read(self) -> Outcome {
+        let path = format!("{}/p{}", self.address, rand::random_range(0..PLAYERS));
+        match self.client.get(path).send().await.map(|answer| answer.status()) {
+            Ok(StatusCode::OK | StatusCode::NOT_FOUND) => Outcome::Done,
+            Ok(StatusCode::SERVICE_UNAVAILABLE) => Outcome::Refused,
+            _ => Outcome::Failed,
+        }
+    }
+
+    /// Sends so many requests a second for some time, and waits for their answers.
+    async fn send<F>(&self, per_second: f64, time: Duration, ask: impl Fn(Self) -> F) -> Sent
+    where
+        F: Future<Output = Outcome> + Send + 'static,
+    {
+        let (places, answers) = (Arc::new(Semaphore::new(UNDER_WAY)), Arc::new(Mutex::new(Vec::new())));
+        let (begin, mut sent, mut unsent) = (Instant::now(), 0.0, 0);
+        let mut tasks = JoinSet::new();
+        while begin.elapsed() < time {
+            while sent < begin.elapsed().as_secs_f64() * per_second {
+                sent += 1.0;
+                let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                    unsent += 1;
+                    continue;
+                };
+                let (asked, answers) = (ask(self.clone()), Arc::clone(&answers));
+                tasks.spawn(async move {
+                    let (_place, at) = (place, Instant::now());
+                    let outcome = asked.await;
+                    answers.lock().expect("no panic").push((at, at.elapsed(), outcome));
+                });
+            }
+            while tasks.try_join_next().is_some() {}
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        tasks.join_all().await;
+        let answers = std::mem::take(&mut *answers.lock().expect("no panic"));
+        Sent { answers, unsent }
+    }
+
+    /// How many requests a second are done when so many callers each wait for their answer.
+    async fn capacity(&self, callers: usize, time: Duration) -> f64 {
+        let begin = Instant::now();
+        let mut tasks = JoinSet::new();
+        for _ in 0..callers {
+            let caller = self.clone();
+            tasks.spawn(async move {
+                let mut done = 0;
+                while begin.elapsed() < time {
+                    done += u32::from(caller.clone().write().await == Outcome::Done);
+                }
+                done
+            });
+        }
+        f64::from(tasks.join_all().await.into_iter().sum::<u32>()) / begin.elapsed().as_secs_f64()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_times_too_much() {
+    let mut trial = Trial::begin(
+        "overload",
+        "overload: 10 times what it can take, for 60 s",
+        "accepted requests' p99 within 1 s, the rest 503; reads go on; normal within 5 s after; memory bounded",
+    );
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    let serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
+    let client = Client::builder().timeout(Duration::from_mins(1)).build().expect("a client");
+    let caller = Caller { client, address: serve.at("/v1/boards/arena/scores"), key: key(db.url(), "server") };
+    caller.capacity(4, Duration::from_secs(5)).await;
+    let capacity = caller.capacity(16, Duration::from_secs(10)).await;
+    trial.saw(format!("takes {:.0} events a second in lists of {EVENTS}", capacity * f64::from(EVENTS)));
+    let begin = Instant::now();
+    let normal = caller.send(capacity / 5.0, Duration::from_secs(10), Caller::write).await;
+    let (_, normal) = normal.p99(Outcome::Done, begin, Instant::now());
+    let before = memory_mb(serve.id(), "VmRSS");
+
+    let begin = Instant::now();
+    let (writes, reads) = tokio::join!(
+        caller.send(capacity * TIMES, OVERLOAD, Caller::write),
+        caller.send(READS, OVERLOAD, Caller::read)
+    );
+    let over = begin + OVERLOAD;
+    let (accepted, p99) = writes.p99(Outcome::Done, begin, over);
+    let (refused, failed) =
+        (writes.count(Outcome::Refused), writes.count(Outcome::Failed) + reads.count(Outcome::Failed));
+    trial.saw(format!("{accepted} requests accepted, {refused} refused, {} not even sent", writes.unsent));
+    trial.expect(accepted > 0 && p99 <= 1_000.0, format!("p99 of accepted {p99:.0} ms, normally {normal:.0} ms"));
+    let (_, refusal) = writes.p99(Outcome::Refused, begin, over);
+    trial.saw(format!("p99 of refusals {refusal:.0} ms"));
+    trial.expect(failed == 0, format!("{failed} other answers"));
+    let (answered, read) = reads.p99(Outcome::Done, begin, over);
+    let asked = reads.answers.len() + reads.unsent;
+    trial.expect(answered * 100 >= asked * 99, format!("{answered} of {asked} reads answered, p99 {read:.0} ms"));
+    let memory = memory_mb(serve.id(), "VmHWM");
+    trial.expect(memory <= before + 256.0, format!("memory {before:.0} MB before, {memory:.0} MB at most"));
+
+    // The last answers have come by now.
+    let after = over.elapsed();
+    let calm = caller.send(capacity / 5.0, Duration::from_secs(10), Caller::write).await;
+    let late = (over + Duration::from_secs(5), Instant::now());
+    let (done, p99) = calm.p99(Outcome::Done, late.0, late.1);
+    let (turned_away, _) = calm.p99(Outcome::Refused, late.0, late.1);
+    let is_normal = after <= Duration::from_secs(5) && done > 0 && turned_away == 0 && p99 <= (3.0 * normal).max(100.0);
+    trial.expect(
+        is_normal,
+        format!("last answer {} after the end; 5 s after it p99 {p99:.0} ms, {turned_away} refused", seconds(after)),
+    );
+    audit::rankings_are_sound(&db.pool().await).await;
+    trial.end();
+}

@@ -1,0 +1,49 @@
+//! One who asks until all is well again, and the memory of a process.
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Client, StatusCode};
+use serde_json::json;
+
+use crate::support::Serve;
+
+/// How long anything may take to be well again before a trial is given up.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The board of whom asks whether all is well, beside those of a trial.
+pub const BOARD: &str = "SELECT centile.create_board('probe', p_lanes => 1::smallint)";
+
+/// Waits until a score is taken and a player is read, and gives how long that took from `since`. Until then there may be 503 only, or
+/// no connection.
+pub async fn well_again(serve: &Serve, key: &str, since: Instant) -> Duration {
+    let client = Client::builder().timeout(Duration::from_secs(30)).build().expect("a client");
+    let scores = serve.at("/v1/boards/probe/scores");
+    loop {
+        let event = json!({"user_id": "probe", "points": 1});
+        let written =
+            client.post(&scores).bearer_auth(key).json(&event).send().await.ok().map(|answer| answer.status());
+        let read = client.get(format!("{scores}/probe")).send().await.ok().map(|answer| answer.status());
+        for status in [written, read].into_iter().flatten() {
+            assert!(
+                [StatusCode::OK, StatusCode::SERVICE_UNAVAILABLE, StatusCode::NOT_FOUND].contains(&status),
+                "{status}"
+            );
+        }
+        if (written, read) == (Some(StatusCode::OK), Some(StatusCode::OK)) {
+            return since.elapsed();
+        }
+        assert!(since.elapsed() < PATIENCE, "not well again: {written:?}, {read:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Memory of a process in megabytes: what it has (`VmRSS`), or had at most (`VmHWM`).
+pub fn memory_mb(process: u32, which: &str) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix(which)).expect("its memory");
+    let kb: f64 = line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().expect("a number");
+    kb / 1024.0
+}

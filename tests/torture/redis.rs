@@ -1,0 +1,156 @@
+//! Redis killed, emptied, frozen, and answering garbage: nobody is told anything wrong, and nobody waits for it.
+
+use std::{
+    net::Ipv4Addr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use deadpool_redis::redis::cmd;
+use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    common::percentile,
+    report::Trial,
+    support::{
+        TestDb, audit,
+        load::{Load, key},
+        own_redis,
+        record::Record,
+        spawn_serve,
+        spoiler::{Spoiler, connect},
+        verdict,
+    },
+};
+
+/// How long all is well first, and each fault but the longest goes on.
+const PHASE: Duration = Duration::from_secs(15);
+/// How long Redis is frozen.
+const FROZEN: Duration = Duration::from_mins(1);
+/// How soon the breaker has to have opened.
+const NOTICED: Duration = Duration::from_secs(1);
+/// How many times the latency without any fault is still allowed.
+const SLOWER: f64 = 3.0;
+
+/// What came of reads in a stretch of time: how many, and the 99th percentile of their latencies in milliseconds.
+fn reads(record: &Record, from: Instant, to: Instant) -> (usize, f64) {
+    let of_phase = record.answers.iter().filter(|answer| from <= answer.sent_at && answer.sent_at < to);
+    let mut latencies: Vec<f64> =
+        of_phase.map(|answer| (answer.done_at - answer.sent_at).as_secs_f64() * 1_000.0).collect();
+    (latencies.len(), percentile(&mut latencies, 99.0))
+}
+
+/// Answers everything with bytes of no meaning, at the port of a Redis that is gone.
+async fn talk_garbage(port: u16) -> JoinHandle<()> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.expect("the port of Redis");
+    tokio::spawn(async move {
+        loop {
+            let (mut caller, _) = listener.accept().await.expect("a caller");
+            tokio::spawn(async move {
+                let (mut rng, mut asked) = (StdRng::seed_from_u64(rand::random()), [0; 1024]);
+                while let Ok(1..) = caller.read(&mut asked).await {
+                    let mut answer = [0; 256];
+                    rng.fill_bytes(&mut answer);
+                    // Now and then it looks like the beginning of an answer.
+                    answer[0] = *b"+-:$*_~x".get(usize::from(answer[1] % 8)).expect("one of eight");
+                    if caller.write_all(&answer).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_fails_in_every_way() {
+    let mut trial = Trial::begin(
+        "redis",
+        "Redis killed, flushed, frozen for 60 s, answering garbage",
+        "no wrong rank, no 5xx; p99 at most 3 times the normal one from 1 s on",
+    );
+    let db = TestDb::new().await;
+    db.execute(
+        "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
+         SELECT centile.create_board('first', p_mode => 'best', p_ties => 'first', p_periods => '{all_time,week}',
+             p_lanes => 1::smallint, p_layout_bounds => '{0,2,4}')",
+    )
+    .await;
+    let mut redis = own_redis();
+    let url = redis.url();
+    let instances = [spawn_serve(&db, Some(&url), &[]).await, spawn_serve(&db, Some(&url), &[]).await];
+    let urls = instances.iter().map(|instance| instance.url.clone()).collect();
+    let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
+    let mut record = load.begin().await;
+    let stop = CancellationToken::new();
+    let running = tokio::spawn({
+        let (load, stop) = (Arc::clone(&load), stop.clone());
+        async move { load.run(&stop).await }
+    });
+    let mut phases = Vec::new();
+    let mut phase = |name: &'static str, began: Instant| phases.push((name, began, Instant::now()));
+    let pass = async |time: Duration| tokio::time::sleep(time).await;
+
+    // What is new is slow: plans, connections.
+    pass(Duration::from_secs(5)).await;
+    let began = Instant::now();
+    pass(PHASE).await;
+    phase("normal", began);
+
+    let began = Instant::now();
+    redis.kill_hard().expect("a dead Redis");
+    pass(PHASE).await;
+    phase("killed", began);
+    redis.start_again().expect("Redis is back");
+    pass(Duration::from_secs(3)).await;
+
+    let began = Instant::now();
+    let mut connection = connect(&redis).await;
+    while began.elapsed() < PHASE {
+        cmd("FLUSHALL").exec_async(&mut connection).await.expect("an empty Redis");
+        pass(Duration::from_millis(100)).await;
+    }
+    phase("flushed ten times a second", began);
+
+    let began = Instant::now();
+    redis.pause().expect("a frozen Redis");
+    pass(FROZEN).await;
+    phase("frozen", began);
+    redis.resume().expect("Redis goes on");
+    pass(Duration::from_secs(3)).await;
+
+    let began = Instant::now();
+    let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
+    spoiler.go_on(PHASE).await;
+    phase("values overwritten", began);
+
+    redis.kill_hard().expect("a dead Redis");
+    let babble = talk_garbage(redis.port()).await;
+    let began = Instant::now();
+    pass(PHASE).await;
+    phase("answering garbage", began);
+    babble.abort();
+
+    stop.cancel();
+    record.join(running.await.expect("no answer is a failure of the service"));
+    let pool = db.pool().await;
+    let verdict = verdict::of(&pool, &load, &record).await;
+    let answers: usize = verdict.answers.values().sum();
+    trial.expect(verdict.wrong.is_empty(), format!("{} of {answers} answers wrong, none 5xx", verdict.wrong.len()));
+    let (_, from, to) = phases.remove(0);
+    let (_, normal) = reads(&record, from, to);
+    trial.saw(format!("p99 of reads {normal:.0} ms"));
+    for (name, from, to) in phases {
+        let (count, p99) = reads(&record, from + NOTICED, to);
+        trial.expect(count > 0 && p99 <= SLOWER * normal, format!("{name} {p99:.0} ms"));
+    }
+    verdict.expect_right("Redis fails");
+    audit::rankings_are_sound(&pool).await;
+    trial.end();
+}

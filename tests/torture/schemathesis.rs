@@ -1,0 +1,67 @@
+//! Requests made up from the OpenAPI document, by those who know of nothing else.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::{
+    report::Trial,
+    support::{TestDb, load::key, redis_url, spawn_serve},
+};
+
+/// Requests of all runs together.
+const CASES: u64 = 20_000;
+/// Requests made up for each call and way of making them up, unless `CENTILE_SCHEMATHESIS_EXAMPLES` says otherwise.
+const EXAMPLES: &str = "800";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_made_up_from_the_document() {
+    let mut trial = Trial::begin(
+        "schemathesis",
+        "20,000 requests made up from the OpenAPI document, with an admin key and without",
+        "no failure of any check",
+    );
+    let examples = std::env::var("CENTILE_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
+    let mut cases = 0;
+    for who in ["no key", "an admin key"] {
+        let db = TestDb::new().await;
+        db.execute(
+            "SELECT centile.create_board('arena', p_lanes => 2::smallint);
+             SELECT centile.submit_score('arena', 'ada', 50), centile.submit_score('arena', 'bob', 40)",
+        )
+        .await;
+        let serve = spawn_serve(&db, Some(&redis_url().await), &["--default-board", "arena", "--log", "warn"]).await;
+        let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis with {who}.txt"));
+        let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.sh"));
+        command.args([&serve.url, &examples]).stdin(Stdio::null());
+        if who != "no key" {
+            command.arg(key(db.url(), "admin"));
+        }
+        let file = fs::File::create(&output).expect("a file");
+        command.stdout(file.try_clone().expect("a file")).stderr(file);
+        let status = tokio::task::block_in_place(|| command.status()).expect("tests/schemathesis.sh");
+        let told = fs::read_to_string(&output).expect("what it said");
+        let summary = told.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
+        println!("{summary}");
+        cases += generated(&told);
+        trial.expect(
+            status.success(),
+            format!(
+                "with {who}: {} cases, {}",
+                generated(&told),
+                if status.success() { "no failure".to_owned() } else { format!("failures in {}", output.display()) }
+            ),
+        );
+    }
+    trial.expect(cases >= CASES || examples != EXAMPLES, format!("{cases} cases"));
+    trial.end();
+}
+
+/// The number in the line that tells how many cases were generated.
+fn generated(told: &str) -> u64 {
+    let line = told.lines().find(|line| line.contains("generated")).unwrap_or_default();
+    let digits = |word: &str| word.replace(',', "").parse().ok();
+    line.split_whitespace().find_map(digits).unwrap_or_default()
+}
