@@ -116,6 +116,8 @@ impl Config {
             redis_prefix: self.redis_prefix.clone(),
             read_connections: COMMAND_CONNECTIONS,
             write_connections: COMMAND_CONNECTIONS,
+            // Nobody but the command itself writes.
+            queue_time: Duration::MAX,
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
             maintenance_every: None,
         })
@@ -160,6 +162,11 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_WRITE_CONNECTIONS", value_name = "N", default_value_t = 8)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,
+
+    /// Milliseconds that scores may have to wait for their turn; those that would wait longer are refused with 503 at once
+    #[arg(long, env = "CENTILE_QUEUE_TIME", value_name = "MILLISECONDS", default_value_t = 400)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=600_000))]
+    queue_time: u32,
 
     /// Seconds that a statement may run; one that is not answered two seconds later is given up, with its connection
     #[arg(long, env = "CENTILE_STATEMENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
@@ -216,6 +223,7 @@ impl Instance {
             redis_prefix: redis_prefix.to_owned(),
             read_connections: self.read_connections,
             write_connections: self.write_connections,
+            queue_time: Duration::from_millis(self.queue_time.into()),
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }

@@ -29,6 +29,7 @@ mod cursor;
 mod frozen;
 pub mod layout;
 mod lookup;
+mod pace;
 pub mod service;
 mod shared_reads;
 pub mod telemetry;

@@ -40,6 +40,8 @@ pub struct Settings {
     pub read_connections: u32,
     /// Connections for writing: at least one per lane that is busy at the same time.
     pub write_connections: u32,
+    /// How long scores may have to wait for their turn.
+    pub queue_time: Duration,
     /// How long a statement may run.
     pub statement_timeout: Duration,
     /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
@@ -89,7 +91,7 @@ impl Service {
         let acknowledged = Arc::new(Acknowledged::default());
         let keeper = Arc::new(Keeper::default());
         let service = Arc::new(Self {
-            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper)),
+            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper), settings.queue_time),
             keeper,
             lookout: Lookout::default(),
             store,
