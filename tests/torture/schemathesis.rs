@@ -61,7 +61,7 @@ async fn requests_made_up_from_the_document() {
 
 /// The number in the line that tells how many cases were generated.
 fn generated(told: &str) -> u64 {
-    let line = told.lines().find(|line| line.contains("generated")).unwrap_or_default();
+    let line = told.lines().find(|line| line.contains(" generated, ")).unwrap_or_default();
     let digits = |word: &str| word.replace(',', "").parse().ok();
     line.split_whitespace().find_map(digits).unwrap_or_default()
 }
