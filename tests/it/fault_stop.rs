@@ -27,8 +27,8 @@ async fn writers_wait(pool: &PgPool, writers: i64) {
     tokio::time::timeout(PATIENCE, wait).await.expect("writers that wait");
 }
 
-/// `drain` seconds in which others may still come; what they are told at `/readyz` is `not_ready`.
-async fn stops_well(drain: u64, not_ready: Option<StatusCode>) {
+/// `drain` seconds in which others may still come, and are told at `/readyz` to go elsewhere.
+async fn stops_well(drain: u64) {
     const CALLERS: usize = 20;
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
@@ -86,7 +86,9 @@ async fn stops_well(drain: u64, not_ready: Option<StatusCode>) {
         holder.rollback().await.expect("the end of the transaction");
         told
     });
-    assert_eq!(told, not_ready, "what /readyz said after it was told to stop");
+    // At once it may be that nobody listens any more, or that somebody still does.
+    let may_be = told == Some(StatusCode::SERVICE_UNAVAILABLE) || drain == 0 && told.is_none();
+    assert!(may_be, "/readyz said {told:?} after it was told to stop");
     assert_eq!(accepted.join_all().await, vec![StatusCode::OK; CALLERS], "what had been accepted");
     assert_eq!(ended.code(), Some(0), "{}", serve.output());
     assert!(begun.elapsed() < STOPPED + Duration::from_secs(drain), "it took {:?}", begun.elapsed());
@@ -99,12 +101,12 @@ async fn stops_well(drain: u64, not_ready: Option<StatusCode>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn told_to_stop_it_takes_nothing_new_and_finishes_what_it_accepted() {
-    stops_well(0, None).await;
+    stops_well(0).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_it_drains_it_says_that_it_is_not_ready() {
-    stops_well(5, Some(StatusCode::SERVICE_UNAVAILABLE)).await;
+    stops_well(5).await;
 }
 
 /// How often each instance is replaced.

@@ -15,9 +15,9 @@ use crate::{
     probe::memory_mb,
     report::{Trial, seconds},
     support::{
-        TestDb, audit,
+        Serve, TestDb, audit,
         load::{key, parsed},
-        redis_url, spawn_serve,
+        redis_url,
     },
 };
 
@@ -165,7 +165,10 @@ async fn ten_times_too_much() {
     );
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
-    let serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
+    let mut command = Serve::command(db.url(), Some(&redis_url().await), &db.redis_prefix(), &[]);
+    // As the service comes.
+    command.env_remove("CENTILE_QUEUE_TIME");
+    let serve = tokio::task::spawn_blocking(move || Serve::start(&mut command)).await.expect("a service");
     let client = Client::builder().timeout(Duration::from_mins(1)).build().expect("a client");
     let caller = Caller { client, address: serve.at("/v1/boards/arena/scores"), key: key(db.url(), "server") };
     caller.capacity(4, Duration::from_secs(5)).await;

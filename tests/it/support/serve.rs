@@ -51,6 +51,8 @@ impl Serve {
         if !flags.iter().any(|flag| flag.contains("maintenance")) {
             command.arg("--no-maintenance");
         }
+        // Other tests have the machine too: nobody is to be refused because of them.
+        command.env("CENTILE_QUEUE_TIME", "60000");
         command.env("DATABASE_URL", database_url).env("REDIS_PREFIX", redis_prefix);
         if let Some(url) = redis_url {
             command.env("REDIS_URL", url);
