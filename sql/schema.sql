@@ -169,7 +169,7 @@ $$;
 
 COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
-CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER) RETURNS timestamp with time zone
+CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -193,16 +193,17 @@ BEGIN
         RAISE EXCEPTION 'client % has two keys that work already: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
     END IF;
-    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256)
-    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256)
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_signing_secret)
     RETURNING created_at INTO v_created_at;
     PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
-        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at)), 'key ' || p_id);
+        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at,
+        'signed', CASE WHEN p_signing_secret IS NOT NULL THEN true END)), 'key ' || p_id);
     RETURN v_created_at;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text) IS 'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given; centile key create makes both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) IS 'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given, and the sealed secret of one that signs; centile key create makes all. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
 
 CREATE FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -499,11 +500,17 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
     ), gone AS (
         DELETE FROM centile_store.transaction_ids t USING expired e
         WHERE t.board_id = e.board_id AND t.external_id = e.external_id RETURNING 1
+    ), old AS (
+        SELECT key_id, signature FROM centile_store.signed_requests
+        WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), forgotten AS (
+        DELETE FROM centile_store.signed_requests s USING old o
+        WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
     )
-    SELECT count(*) FROM gone
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten)
 $$;
 
-COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes callers'' ids whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
+COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes callers'' ids and signatures of requests whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
 
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -961,7 +968,7 @@ $$;
 
 COMMENT ON FUNCTION centile.revoke_key(p_id text, p_actor text) IS 'Makes an API key useless. Example: SELECT centile.revoke_key(key_id) FROM centile.api_keys WHERE name = ''game server'';';
 
-CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER) RETURNS void
+CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT SESSION_USER, p_sealed boolean DEFAULT false) RETURNS void
     LANGUAGE plpgsql
     AS $_$
 DECLARE
@@ -974,25 +981,25 @@ BEGIN
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
         RAISE EXCEPTION 'an address is https:// or http://, a host without user and password, a port from 1 to 65535 or none, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
-    ELSIF p_secret IS NULL OR octet_length(p_secret) NOT BETWEEN 16 AND 64 THEN
+    ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
     -- One after the other: each says what was there before it.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
-    INSERT INTO centile_store.webhooks (board_id, url, secret) VALUES (v_board.id, p_url, p_secret)
-    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret;
+    INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
+    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
     IF v_was.board_id IS NULL THEN
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Of the secret only whether it is another one.
+    -- Of the secret only whether it is another one; one that is sealed anew cannot be told from another.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $_$;
 
-COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
 CREATE FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL::text, p_id text DEFAULT NULL::text, p_tiebreak smallint DEFAULT NULL::smallint) RETURNS TABLE(outcome text, detail text, repeated boolean, result jsonb)
     LANGUAGE plpgsql
@@ -4048,13 +4055,13 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.check_time_zone(p_time_zone text) IS 'Raises an error unless this is an IANA time zone. Example: SELECT centile_store.check_time_zone(''Europe/Berlin'');';
 
-CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, body text, attempt integer)
+CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_except text[] DEFAULT '{}'::text[]) RETURNS TABLE(event_id bigint, board text, url text, secret bytea, sealed boolean, body text, attempt integer)
     LANGUAGE sql
     AS $$
     WITH due AS MATERIALIZED (
-        SELECT o.id, w.slug, w.url, w.secret
+        SELECT o.id, w.slug, w.url, w.secret, w.sealed
         FROM (
-            SELECT h.board_id, h.url, h.secret, b.slug
+            SELECT h.board_id, h.url, h.secret, h.sealed, b.slug
             FROM centile_store.webhooks h
             JOIN centile_store.boards b ON b.id = h.board_id
             WHERE b.slug <> ALL (p_except)
@@ -4073,7 +4080,7 @@ CREATE FUNCTION centile_store.claim_deliveries(p_limit integer DEFAULT 16, p_exc
     SET attempts = o.attempts + 1, next_attempt_at = statement_timestamp() + interval '1 minute'
     FROM due
     WHERE o.id = due.id
-    RETURNING o.id, due.slug, due.url, due.secret, o.payload::text, o.attempts
+    RETURNING o.id, due.slug, due.url, due.secret, due.sealed, o.payload::text, o.attempts
 $$;
 
 COMMENT ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except text[]) IS 'Takes events that are due, to be sent within a minute: the exact text, where to, and what it is signed with. Example: SELECT event_id, board, url, body, attempt FROM centile_store.claim_deliveries(16);';
@@ -8349,6 +8356,18 @@ CREATE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS bool
 
 COMMENT ON FUNCTION centile_store.import_is_running(p_import_id bigint) IS 'Whether the process of an import is alive. Example: SELECT centile_store.import_is_running(1);';
 
+CREATE FUNCTION centile_store.kept_secrets() RETURNS TABLE(kind text, name text, secret bytea, sealed boolean)
+    LANGUAGE sql STABLE
+    AS $$
+    SELECT 'key', k.id, k.signing_secret, true FROM centile_store.api_keys k
+    WHERE k.signing_secret IS NOT NULL AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())
+    UNION ALL
+    SELECT 'webhook', b.slug, w.secret, w.sealed FROM centile_store.webhooks w JOIN centile_store.boards b ON b.id = w.board_id
+    ORDER BY 1, 2
+$$;
+
+COMMENT ON FUNCTION centile_store.kept_secrets() IS 'The secrets that are kept to be read again: signing secrets of keys, by id, and of webhooks, by board. Example: SELECT kind, name, sealed FROM centile_store.kept_secrets();';
+
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RETURNS TABLE(bucket smallint, rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -10699,6 +10718,19 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) IS 'Notes what came of an attempt to deliver an event: the status that was answered, or why there was none. Example: SELECT centile_store.note_delivery(1, 503, NULL);';
 
+CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    WITH noted AS (
+        INSERT INTO centile_store.signed_requests (key_id, signature, expires_at)
+        VALUES (p_key_id, p_signature, clock_timestamp() + interval '1 hour')
+        ON CONFLICT ON CONSTRAINT signed_requests_pkey DO NOTHING RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM noted)
+$$;
+
+COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Notes the signature of a request that changes something, and whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
+
 CREATE FUNCTION centile_store.open_load_periods(p_board_id integer) RETURNS integer
     LANGUAGE plpgsql
     SET work_mem TO '256MB'
@@ -12991,6 +13023,22 @@ $$;
 
 COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) IS 'Removes rows of a bucket and adds others. Example: SELECT * FROM centile_store.replace_rows(50::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
+CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
+    LANGUAGE sql
+    AS $$
+    WITH key AS (
+        UPDATE centile_store.api_keys SET signing_secret = p_secret
+        WHERE p_kind = 'key' AND id = p_name AND signing_secret = p_was RETURNING 1
+    ), webhook AS (
+        UPDATE centile_store.webhooks w SET secret = p_secret, sealed = true
+        FROM centile_store.boards b
+        WHERE p_kind = 'webhook' AND b.slug = p_name AND w.board_id = b.id AND w.secret = p_was RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM key UNION ALL SELECT FROM webhook)
+$$;
+
+COMMENT ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) IS 'Puts a sealed secret in the place of the one that was read, of a key or of a board''s webhook. Example: SELECT centile_store.reseal(''webhook'', ''main'', ''\x00'', ''\x01'');';
+
 CREATE FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) RETURNS interval
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
@@ -14283,24 +14331,29 @@ CREATE TABLE centile_store.api_keys (
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     last_used_at timestamp with time zone,
+    signing_secret bytea,
     CONSTRAINT api_keys_hash_length CHECK ((octet_length(secret_sha256) = 32)),
-    CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text])))
+    CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text]))),
+    CONSTRAINT api_keys_signing_secret_sealed CHECK ((octet_length(signing_secret) = 65))
 );
 
 COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256. A client, which is what the name is, has two at most that are live.';
+
+COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'What the key''s requests are signed with, sealed with a master key that the database does not know; NULL for a key that does not sign.';
 
 CREATE VIEW centile.api_keys AS
  SELECT api_keys.id AS key_id,
     api_keys.name,
     api_keys.role,
     api_keys.boards,
+    (api_keys.signing_secret IS NOT NULL) AS signed,
     api_keys.created_at,
     api_keys.expires_at,
     api_keys.revoked_at,
     api_keys.last_used_at
    FROM centile_store.api_keys;
 
-COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT name, role, boards, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
+COMMENT ON VIEW centile.api_keys IS 'API keys: who may write, and when they last did. Example: SELECT name, role, boards, signed, expires_at, revoked_at, last_used_at FROM centile.api_keys ORDER BY created_at;';
 
 CREATE TABLE centile_store.archive_differences (
     period_id bigint NOT NULL,
@@ -14736,11 +14789,22 @@ CREATE TABLE centile_store.webhooks (
     url text NOT NULL,
     secret bytea NOT NULL,
     created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    CONSTRAINT webhooks_secret_length CHECK (((octet_length(secret) >= 16) AND (octet_length(secret) <= 64))),
+    sealed boolean DEFAULT false NOT NULL,
+    CONSTRAINT webhooks_secret_length CHECK ((((octet_length(secret) -
+CASE
+    WHEN sealed THEN 33
+    ELSE 0
+END) >= 16) AND ((octet_length(secret) -
+CASE
+    WHEN sealed THEN 33
+    ELSE 0
+END) <= 64))),
     CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
 );
 
 COMMENT ON TABLE centile_store.webhooks IS 'Where the events of a board are sent, and what they are signed with.';
+
+COMMENT ON COLUMN centile_store.webhooks.sealed IS 'Whether the secret is sealed with a master key that the database does not know.';
 
 CREATE VIEW centile.outbox AS
  SELECT o.id AS event_id,
@@ -15162,6 +15226,15 @@ ALTER TABLE centile_store.score_transactions ALTER COLUMN id ADD GENERATED ALWAY
     CACHE 1
 );
 
+CREATE TABLE centile_store.signed_requests (
+    key_id text NOT NULL COLLATE pg_catalog."C",
+    signature bytea NOT NULL,
+    expires_at timestamp with time zone NOT NULL,
+    CONSTRAINT signed_requests_signature_length CHECK ((octet_length(signature) = 32))
+);
+
+COMMENT ON TABLE centile_store.signed_requests IS 'Signatures of requests that changed something, until they are too old to be taken again: whoever sends one a second time is refused.';
+
 CREATE TABLE centile_store.transaction_ids (
     board_id integer NOT NULL,
     external_id text NOT NULL COLLATE pg_catalog."C",
@@ -15250,6 +15323,9 @@ ALTER TABLE ONLY centile_store.schema_history
 ALTER TABLE ONLY centile_store.score_transactions
     ADD CONSTRAINT score_transactions_pkey PRIMARY KEY (id, occurred_at);
 
+ALTER TABLE ONLY centile_store.signed_requests
+    ADD CONSTRAINT signed_requests_pkey PRIMARY KEY (key_id, signature);
+
 ALTER TABLE ONLY centile_store.stripe_counts
     ADD CONSTRAINT stripe_counts_pkey PRIMARY KEY (ranking_id, bucket, lane, revision);
 
@@ -15281,6 +15357,8 @@ CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WH
 CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id) WHERE (kind <> 'score'::text);
 
 CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at, id);
+
+CREATE INDEX signed_requests_expires_at_idx ON centile_store.signed_requests USING btree (expires_at);
 
 CREATE INDEX stripes_bucket_idx ON centile_store.stripes USING btree (ranking_id, bucket);
 
@@ -15316,6 +15394,9 @@ ALTER TABLE ONLY centile_store.periods
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
+ALTER TABLE ONLY centile_store.signed_requests
+    ADD CONSTRAINT signed_requests_key_fkey FOREIGN KEY (key_id) REFERENCES centile_store.api_keys(id);
+
 ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
 
@@ -15339,8 +15420,8 @@ GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points 
 REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_season(p_board text, p_name text, p_starts_at timestamp with time zone, p_ends_at timestamp with time zone, p_actor text) TO centile_service;
@@ -15450,8 +15531,8 @@ GRANT ALL ON FUNCTION centile.resolve_period(p_board_id integer, p_selector text
 REVOKE ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) TO centile_service;
@@ -15652,6 +15733,9 @@ GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars intege
 REVOKE ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.kept_secrets() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.kept_secrets() TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) TO centile_service;
 
@@ -15716,6 +15800,9 @@ GRANT ALL ON FUNCTION centile_store.note_act(p_actor text, p_action text, p_boar
 
 REVOKE ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status integer, p_error text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.open_load_periods(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.open_load_periods(p_board_id integer) TO centile_service;
@@ -15806,6 +15893,9 @@ GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint
 
 REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.retry_delay(p_attempts integer, p_random double precision) TO centile_service;
@@ -15971,5 +16061,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO cen
 GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
 
 GRANT USAGE ON SEQUENCE centile_store.score_transactions_id_seq TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.signed_requests TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.transaction_ids TO centile_service;

@@ -1,6 +1,6 @@
 //! Settings: each is a flag and an environment variable, with what it is for. The flag wins.
 
-use std::{net::SocketAddr, num::NonZero, path::PathBuf, thread, time::Duration};
+use std::{fmt, net::SocketAddr, num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use clap::{
     Args, ValueEnum,
@@ -8,7 +8,7 @@ use clap::{
 };
 use tracing_subscriber::EnvFilter;
 
-use crate::{Error, Result, board::BoardSlug, http, service};
+use crate::{Error, Result, board::BoardSlug, http, seal::MasterKeys, service};
 
 /// Under which heading `--help` shows the settings that every command has.
 const EVERYWHERE: &str = "Settings of every command";
@@ -19,22 +19,52 @@ const COMMAND_CONNECTIONS: u32 = 2;
 /// How long one of its statements may run; what takes long by its nature has no limit.
 const COMMAND_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// A setting that is, or may hold, a secret: nothing that shows settings shows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Hidden(String);
+
+impl Hidden {
+    /// The setting, for whoever needs it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Hidden {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl From<&str> for Hidden {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
 /// The settings of every command.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = EVERYWHERE)]
 pub struct Config {
     /// Address of the PostgreSQL database, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
-    database_url: Option<String>,
+    database_url: Option<Hidden>,
 
     /// Address of the same database past the pooler, where DATABASE_URL is that of one in transaction mode (PgBouncer).
     /// `serve` closes periods there, and every other command uses nothing else
     #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
-    database_direct_url: Option<String>,
+    database_direct_url: Option<Hidden>,
 
     /// Address of the Redis that caches, `redis://HOST:PORT`, or `rediss://` over TLS; without it each instance caches in its own memory
     #[arg(long, env = "REDIS_URL", value_name = "URL", hide_env_values = true, global = true)]
-    redis_url: Option<String>,
+    redis_url: Option<Hidden>,
 
     /// File with the certificates (PEM) of the authorities that vouch for Redis over TLS; the machine's own unless given
     #[arg(long, env = "REDIS_CA", value_name = "FILE", global = true)]
@@ -44,6 +74,12 @@ pub struct Config {
     #[arg(long, env = "REDIS_PREFIX", value_name = "PREFIX", default_value = "centile", global = true)]
     #[arg(value_parser = NonEmptyStringValueParser::new())]
     redis_prefix: String,
+
+    // Read further down: what clap refuses, it repeats.
+    /// Master keys that the secrets of signed keys and of webhooks are sealed with: each 32 random bytes in base64, with commas between.
+    /// The first one seals, all of them open. Better by the variable, which the list of processes does not show
+    #[arg(long, env = "CENTILE_MASTER_KEY", value_name = "KEYS", hide_env_values = true, global = true)]
+    master_key: Option<Hidden>,
 
     /// What is logged: a level, or levels by module such as `info,centile::http=debug`. Unless given, `serve` and
     /// `demo` log from `info` on, other commands from `warn` on
@@ -62,11 +98,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line, for programs.
     Json,
-}
-
-/// A setting that was given; a variable that is set to nothing is how some tools leave it out.
-fn given(value: Option<&String>) -> Option<&str> {
-    value.map(String::as_str).filter(|value| !value.is_empty())
 }
 
 /// Checks a log filter, which is made from the text again where it is used: it cannot be cloned.
@@ -100,18 +131,28 @@ impl Config {
         self.redis_ca.clone().filter(|file| !file.as_os_str().is_empty())
     }
 
+    /// What secrets are sealed with, if anything. [`Error::Invalid`] when it cannot be read or is an example; the text is not repeated.
+    fn master_keys(&self) -> Result<Option<Arc<MasterKeys>>> {
+        given(self.master_key.as_ref()).map(|text| text.parse().map(Arc::new)).transpose()
+    }
+
     /// The log filter that was asked for, or `default`.
     #[must_use]
     pub fn log_filter(&self, default: &str) -> EnvFilter {
-        EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default))
+        let filter = EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default));
+        // sqlx logs what it does not know of a database's address, value and all; a mistyped `password=` would be among that.
+        match "sqlx_postgres::options=off".parse() {
+            Ok(silence) => filter.add_directive(silence),
+            Err(_) => filter,
+        }
     }
 
     /// How a command that does one thing connects: few connections, nothing in the background.
     pub fn for_command(&self) -> Result<service::Settings> {
         Ok(service::Settings {
-            database_url: self.database_url()?.to_owned(),
+            database_url: self.database_url()?.into(),
             pooler_url: None,
-            redis_url: self.redis_url().map(ToOwned::to_owned),
+            redis_url: self.redis_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             redis_prefix: self.redis_prefix.clone(),
             read_connections: COMMAND_CONNECTIONS,
@@ -119,17 +160,19 @@ impl Config {
             // Nobody but the command itself writes.
             queue_time: Duration::MAX,
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
+            master_keys: self.master_keys()?,
             maintenance_every: None,
         })
     }
 
     /// How an instance that serves connects.
     pub fn for_serving(&self, instance: &Instance) -> Result<service::Settings> {
-        let redis_url = self.redis_url().map(ToOwned::to_owned);
+        let (database_url, redis_url) = (self.database_url()?.to_owned(), self.redis_url().map(ToOwned::to_owned));
         Ok(service::Settings {
-            pooler_url: self.pooler_url().map(ToOwned::to_owned),
+            pooler_url: self.pooler_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
-            ..instance.service(self.database_url()?.to_owned(), redis_url, &self.redis_prefix)
+            master_keys: self.master_keys()?,
+            ..instance.service(database_url, redis_url, &self.redis_prefix)
         })
     }
 }
@@ -212,19 +255,20 @@ impl Instance {
         Duration::from_secs(self.drain.into())
     }
 
-    /// What the service is told, for these servers.
+    /// What the service is told, for these servers; no pooler, no authorities of its own, no master key.
     #[must_use]
     pub fn service(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> service::Settings {
         service::Settings {
-            database_url,
+            database_url: database_url.into(),
             pooler_url: None,
-            redis_url,
+            redis_url: redis_url.map(Hidden::from),
             redis_ca: None,
             redis_prefix: redis_prefix.to_owned(),
             read_connections: self.read_connections,
             write_connections: self.write_connections,
             queue_time: Duration::from_millis(self.queue_time.into()),
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
+            master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }
     }
@@ -249,6 +293,11 @@ pub struct Demo {
     /// The instance that it serves with.
     #[command(flatten)]
     pub instance: Instance,
+}
+
+/// The text of a setting that was given. A variable that is set to nothing is how some tools leave it out.
+fn given(setting: Option<&Hidden>) -> Option<&str> {
+    setting.map(Hidden::as_str).filter(|text| !text.is_empty())
 }
 
 /// Reads a value of the domain for clap, which names the flag at fault itself.

@@ -12,7 +12,7 @@ use rand::TryRng as _;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::{Error, Result, act::Actor, board::BoardSlug, service::Service, user::check_text};
+use crate::{Error, Result, act::Actor, board::BoardSlug, service::Service, signing::SigningSecret, user::check_text};
 
 /// Hexadecimal digits of a key's id.
 const ID_DIGITS: usize = 16;
@@ -97,6 +97,8 @@ pub struct Key {
     pub role: Role,
     /// Boards that it is for; all when empty.
     pub boards: Vec<BoardSlug>,
+    /// Whether its requests have to be signed.
+    pub signed: bool,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// When it stops working.
@@ -162,8 +164,9 @@ impl Key {
     }
 }
 
-/// Checks the text of an `Authorization` header. [`Error::Unauthorized`] when it holds no valid key.
-pub async fn authenticate(service: &Service, authorization: Option<&str>) -> Result<Arc<Key>> {
+/// Checks the text of an `Authorization` header. [`Error::Unauthorized`] when it holds no valid key. A key that signs its requests is
+/// half of the proof only: the signature is the caller's to check.
+pub(crate) async fn authenticate(service: &Service, authorization: Option<&str>) -> Result<Arc<KnownKey>> {
     let refused = || Error::Unauthorized("the key is unknown, revoked or over".to_owned());
     let text = authorization
         .ok_or_else(|| Error::Unauthorized("this needs a key: Authorization: Bearer ctl_…".to_owned()))?
@@ -176,7 +179,12 @@ pub async fn authenticate(service: &Service, authorization: Option<&str>) -> Res
         Some(known) => (known, false),
         None => {
             let stored = service.store.key(id).await?.ok_or_else(refused)?;
-            let known = Arc::new(KnownKey { key: Arc::new(stored.key), secret_sha256: stored.secret_sha256 });
+            let open = |sealed: Vec<u8>| SigningSecret::open(service.master_keys.as_deref(), id, &sealed);
+            let known = Arc::new(KnownKey {
+                key: Arc::new(stored.key),
+                secret_sha256: stored.secret_sha256,
+                signing_secret: stored.signing_secret.map(open).transpose()?,
+            });
             service.keys.0.insert(id.to_owned(), Arc::clone(&known));
             (known, true)
         }
@@ -189,7 +197,7 @@ pub async fn authenticate(service: &Service, authorization: Option<&str>) -> Res
     if is_new && let Err(error) = service.store.touch_key(id).await {
         tracing::warn!(key = id, %error, "that a key was used could not be noted");
     }
-    Ok(Arc::clone(&known.key))
+    Ok(known)
 }
 
 /// Id and secret of a key's text.
@@ -208,21 +216,42 @@ pub struct NewKey {
     pub role: Role,
     /// Boards that it is for, none for all; an admin key is for all.
     pub boards: Vec<BoardSlug>,
+    /// Whether its requests have to be signed.
+    pub signed: bool,
     /// When it stops working.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// Makes a key; the text returned beside it is shown once and stored nowhere. [`Error::Conflict`] when two of the same
-/// name work already.
-pub async fn create(service: &Service, new: NewKey, by: &Actor) -> Result<(Key, String)> {
+/// What the holder of a new key is told, once.
+pub struct NewSecrets {
+    /// The key's text; stored nowhere.
+    pub key: String,
+    /// What its requests are signed with, if they have to be.
+    pub signing_secret: Option<SigningSecret>,
+}
+
+/// Makes a key. [`Error::Conflict`] when two of the same name work already; [`Error::Invalid`] when it is to sign and there is no master
+/// key to keep its secret under.
+pub async fn create(service: &Service, new: NewKey, by: &Actor) -> Result<(Key, NewSecrets)> {
     check_text("name", &new.name, 128)?;
     let id = random_hex(ID_DIGITS / 2)?;
     let secret = random_hex(SECRET_BYTES)?;
-    let created_at = service.store.create_key(&id, &new, &Sha256::digest(secret.as_bytes()), by).await?;
-    let text = format!("ctl_{id}_{secret}");
-    let NewKey { name, role, boards, expires_at } = new;
-    let key = Key { id, name, role, boards, created_at, expires_at, revoked_at: None, last_used_at: None };
-    Ok((key, text))
+    let (signing_secret, sealed) = if new.signed {
+        let keys = service.master_keys.as_deref().ok_or_else(|| {
+            Error::invalid("signed", "needs a master key to keep the signing secret under: set CENTILE_MASTER_KEY")
+        })?;
+        let signing_secret = SigningSecret::random()?;
+        let sealed = signing_secret.seal(keys, &id)?;
+        (Some(signing_secret), Some(sealed))
+    } else {
+        (None, None)
+    };
+    let digest = Sha256::digest(secret.as_bytes());
+    let created_at = service.store.create_key(&id, &new, &digest, sealed.as_deref(), by).await?;
+    let secrets = NewSecrets { key: format!("ctl_{id}_{secret}"), signing_secret };
+    let NewKey { name, role, boards, signed, expires_at } = new;
+    let key = Key { id, name, role, boards, signed, created_at, expires_at, revoked_at: None, last_used_at: None };
+    Ok((key, secrets))
 }
 
 /// Random bytes from the operating system, as hexadecimal digits.
@@ -231,11 +260,37 @@ fn random_hex(bytes: usize) -> Result<String> {
     rand::rngs::SysRng
         .try_fill_bytes(&mut random)
         .map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
-    Ok(random.iter().fold(String::new(), |mut text, byte| {
+    Ok(hex(&random))
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
-    }))
+    })
+}
+
+/// Refuses to go on while a key works whose secret is one of those that are written down as examples, in documentation or in a test:
+/// [`Error::Conflict`]. Only digests are known, so that only these can be told.
+pub(crate) async fn refuse_examples(service: &Service) -> Result<()> {
+    let digests: Vec<Vec<u8>> = examples().map(|secret| Sha256::digest(secret).to_vec()).collect();
+    match service.store.keys_of_digests(&digests).await?.first() {
+        None => Ok(()),
+        Some(id) => {
+            Err(Error::Conflict(format!("the secret of key {id} is an example: revoke it, and make another key")))
+        }
+    }
+}
+
+/// Secrets that nobody is to use: one digit again and again, digits in their order, what `centile.create_key` shows as an example.
+fn examples() -> impl Iterator<Item = String> {
+    let repeated = "0123456789abcdef".chars().map(|digit| digit.to_string().repeat(SECRET_BYTES * 2));
+    let counted = ["0123456789abcdef", "deadbeef", "1234567890"]
+        .map(|digits| digits.chars().cycle().take(SECRET_BYTES * 2).collect());
+    let bytes = hex(&(0..).take(SECRET_BYTES).collect::<Vec<u8>>());
+    repeated.chain(counted).chain([bytes, "64 random hexadecimal digits".to_owned()])
 }
 
 /// All keys, newest first.
@@ -250,11 +305,12 @@ pub async fn revoke(service: &Service, id: &str, by: &Actor) -> Result<()> {
     Ok(())
 }
 
-/// A key and what its secret is compared with.
+/// A key, what its secret is compared with, and what its requests are signed with.
 #[derive(Debug)]
-struct KnownKey {
-    key: Arc<Key>,
+pub(crate) struct KnownKey {
+    pub(crate) key: Arc<Key>,
     secret_sha256: Vec<u8>,
+    pub(crate) signing_secret: Option<SigningSecret>,
 }
 
 /// Keys that were used lately; a revocation made elsewhere is noticed when they are looked up again.

@@ -11,7 +11,9 @@ pub mod key;
 pub mod period;
 pub mod rank;
 pub mod score;
+pub mod seal;
 pub mod season;
+pub mod signing;
 pub mod top;
 pub mod user;
 
@@ -21,6 +23,7 @@ pub mod audit;
 pub mod closing;
 pub mod outbox;
 pub mod rebuild;
+pub mod secret;
 pub mod webhook;
 
 mod acknowledged;

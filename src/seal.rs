@@ -19,9 +19,6 @@ const FORM: u8 = 1;
 const KEY_BYTES: usize = 32;
 /// Bytes of its name.
 const NAME_BYTES: usize = 4;
-/// Fewest different bytes of a master key: of 32 random ones so few are met by nobody, and in examples by everybody.
-const DIFFERENT_BYTES_MIN: usize = 16;
-
 /// The master keys of an installation: the first one seals, the others, older ones, only open.
 pub struct MasterKeys(Vec<MasterKey>);
 
@@ -36,16 +33,17 @@ impl FromStr for MasterKeys {
     /// Reads keys of 32 bytes in base64, with commas or white space between.
     fn from_str(text: &str) -> Result<Self> {
         // Nothing of the text is repeated: it may be somebody's secret all the same.
-        let refused = || Error::invalid("master_key", "must be 32 random bytes in base64, as `openssl rand -base64 32` makes them");
+        let refused = || {
+            Error::invalid("master_key", "must be 32 random bytes in base64, as `openssl rand -base64 32` makes them")
+        };
         let texts = text.split(|character: char| character == ',' || character.is_whitespace());
         let keys: Vec<MasterKey> = texts
             .filter(|text| !text.is_empty())
             .map(|text| {
-                let bytes = BASE64_STANDARD.decode(text).ok().filter(|bytes| bytes.len() == KEY_BYTES).ok_or_else(refused)?;
-                let mut different = bytes.clone();
-                different.sort_unstable();
-                different.dedup();
-                if different.len() < DIFFERENT_BYTES_MIN {
+                let bytes =
+                    BASE64_STANDARD.decode(text).ok().filter(|bytes| bytes.len() == KEY_BYTES).ok_or_else(refused)?;
+                // Words are no key either: of random bytes not one in 10^13 would be all letters, digits and signs.
+                if is_example(&bytes) || bytes.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') {
                     return Err(Error::invalid("master_key", "is an example: make one with `openssl rand -base64 32`"));
                 }
                 let digest = Sha256::digest(&bytes);
@@ -82,14 +80,17 @@ impl MasterKeys {
 
     /// Opens what was sealed for `purpose`. [`Error::Internal`] when it was not, or under another master key, which the log names.
     pub(crate) fn open(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>> {
-        let broken = || Error::Internal(format!("the secret of {purpose} cannot be opened: it is damaged, or another's"));
+        let broken =
+            || Error::Internal(format!("the secret of {purpose} cannot be opened: it is damaged, or another's"));
         let (head, rest) = sealed.split_at_checked(1 + NAME_BYTES).ok_or_else(broken)?;
         let (nonce, text) = rest.split_at_checked(NONCE_LEN).ok_or_else(broken)?;
         if head[0] != FORM {
             return Err(broken());
         }
         let key = self.0.iter().find(|key| key.name == head[1..]).ok_or_else(|| {
-            Error::Internal(format!("the secret of {purpose} is sealed with a master key that is not among those given"))
+            Error::Internal(format!(
+                "the secret of {purpose} is sealed with a master key that is not among those given"
+            ))
         })?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_| broken())?;
         let mut text = text.to_vec();
@@ -103,16 +104,29 @@ impl MasterKeys {
     }
 }
 
+/// Whether a secret is one of those that people write down to show what a secret looks like: few different bytes, or each so much above the
+/// one before. Random ones are met like that by nobody.
+pub(crate) fn is_example(secret: &[u8]) -> bool {
+    let mut different = secret.to_vec();
+    different.sort_unstable();
+    different.dedup();
+    let mut steps = secret.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
+    let step = steps.next();
+    different.len() * 2 < secret.len() || steps.all(|other| Some(other) == step)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const OLD: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
-    const NEW: &str = "ICEiIyQlJicoKSorLC0uLzAxMjM0NTY3ODk6Ozw9Pj8=";
+    /// A master key that is in no file.
+    fn master_key(name: &str) -> String {
+        BASE64_STANDARD.encode(Sha256::digest(name))
+    }
 
     #[test]
     fn what_is_sealed_can_be_opened_for_its_purpose_only() -> Result<()> {
-        let keys: MasterKeys = NEW.parse()?;
+        let keys: MasterKeys = master_key("new").parse()?;
         let sealed = keys.seal("webhook of main", b"sesame")?;
         assert_ne!(sealed, keys.seal("webhook of main", b"sesame")?, "a nonce of its own");
         assert!(!sealed.windows(6).any(|part| part == b"sesame"));
@@ -129,20 +143,23 @@ mod tests {
 
     #[test]
     fn an_older_key_opens_and_does_not_seal() -> Result<()> {
-        let old: MasterKeys = OLD.parse()?;
-        let sealed = old.seal("x", b"sesame")?;
-        let both: MasterKeys = format!("{NEW}, {OLD}\n").parse()?;
+        let (old, new) = (master_key("old"), master_key("new"));
+        let sealed = old.parse::<MasterKeys>()?.seal("x", b"sesame")?;
+        let both: MasterKeys = format!("{new}, {old}\n").parse()?;
         assert_eq!(both.open("x", &sealed)?, b"sesame");
         assert!(!both.is_current(&sealed) && both.is_current(&both.seal("x", b"sesame")?));
-        assert!(NEW.parse::<MasterKeys>()?.open("x", &sealed).is_err());
+        assert!(new.parse::<MasterKeys>()?.open("x", &sealed).is_err());
         Ok(())
     }
 
     #[test]
     fn what_is_no_key_or_an_example_is_refused_and_not_repeated() {
         let short = BASE64_STANDARD.encode([7; 31]);
-        let example = BASE64_STANDARD.encode([0; 32]);
-        for text in ["", " ", "changeme", &short, &example, &format!("{NEW},sesame")] {
+        let zeroes = BASE64_STANDARD.encode([0; 32]);
+        let counted = BASE64_STANDARD.encode((0..32).collect::<Vec<u8>>());
+        let words = BASE64_STANDARD.encode("the quick brown fox jumps over 1");
+        let second = format!("{},sesame", master_key("new"));
+        for text in ["", " ", "changeme", &short, &zeroes, &counted, &words, &second] {
             let refused = text.parse::<MasterKeys>().err().map(|error| error.to_string()).unwrap_or_default();
             assert!(refused.starts_with("master_key: "), "{text}: {refused}");
             assert!(!refused.contains("sesame") && (text.trim().is_empty() || !refused.contains(text)), "{refused}");

@@ -12,9 +12,9 @@ use std::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Error, Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, counts::CountsCache,
-    key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages, store::Store, telemetry,
-    top::TopCache, upkeep, writer::Writers,
+    Error, Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, config::Hidden,
+    counts::CountsCache, key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages,
+    seal::MasterKeys, store::Store, telemetry, top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -27,11 +27,11 @@ const NUMBERS_KEPT_EVERY: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// PostgreSQL, as a URL.
-    pub database_url: String,
+    pub database_url: Hidden,
     /// A pooler before it that shares sessions, as a URL: what is short goes through it.
-    pub pooler_url: Option<String>,
+    pub pooler_url: Option<Hidden>,
     /// Redis, as a URL; an in-process cache without.
-    pub redis_url: Option<String>,
+    pub redis_url: Option<Hidden>,
     /// Certificates of the authorities that vouch for it over TLS; the machine's own without.
     pub redis_ca: Option<PathBuf>,
     /// What every key in Redis begins with.
@@ -44,6 +44,8 @@ pub struct Settings {
     pub queue_time: Duration,
     /// How long a statement may run.
     pub statement_timeout: Duration,
+    /// What secrets are sealed with in the database; without, there are no keys that sign, and secrets of webhooks are in clear.
+    pub master_keys: Option<Arc<MasterKeys>>,
     /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
     pub maintenance_every: Option<Duration>,
 }
@@ -65,6 +67,7 @@ pub struct Service {
     pub(crate) boards: BoardCache,
     pub(crate) periods: PeriodCache,
     pub(crate) keys: KeyCache,
+    pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) counts: CountsCache,
     pub(crate) lookups: Lookups,
     pub(crate) pages: SharedPages,
@@ -85,7 +88,7 @@ impl Service {
     pub async fn connect(settings: &Settings) -> Result<Arc<Self>> {
         let store = Store::new(settings)?;
         let cache = match &settings.redis_url {
-            Some(url) => Cache::redis(url, settings.redis_ca.as_deref(), &settings.redis_prefix)?,
+            Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix)?,
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
         let acknowledged = Arc::new(Acknowledged::default());
@@ -99,6 +102,7 @@ impl Service {
             boards: BoardCache::default(),
             periods: PeriodCache::default(),
             keys: KeyCache::default(),
+            master_keys: settings.master_keys.clone(),
             counts: CountsCache::default(),
             lookups: Lookups::default(),
             pages: SharedPages::default(),

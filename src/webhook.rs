@@ -12,7 +12,7 @@ use hyper::Uri;
 use rand::TryRng as _;
 use sha2::Sha256;
 
-use crate::{Error, Result, act::Actor, board::Board, service::Service};
+use crate::{Error, Result, act::Actor, board::Board, seal::MasterKeys, service::Service};
 
 /// What the text of a secret begins with.
 const SECRET_PREFIX: &str = "whsec_";
@@ -91,16 +91,6 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// The one with these bytes, as they are stored.
-    pub(crate) fn of(bytes: Vec<u8>) -> Self {
-        Self(bytes)
-    }
-
-    /// Its bytes.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
     /// Its text, for the receiver and nobody else.
     #[must_use]
     pub fn text(&self) -> String {
@@ -121,6 +111,46 @@ impl FromStr for Secret {
     }
 }
 
+/// A secret as the database has it.
+pub(crate) struct StoredSecret {
+    /// Its bytes, or what they were sealed to.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether it is sealed.
+    pub(crate) sealed: bool,
+}
+
+impl StoredSecret {
+    /// As it is to be kept for the webhook of `board`: sealed if there is a master key.
+    fn of(secret: &Secret, keys: Option<&MasterKeys>, board: &str) -> Result<Self> {
+        Ok(match keys {
+            Some(keys) => Self { bytes: keys.seal(&purpose(board), &secret.0)?, sealed: true },
+            None => Self { bytes: secret.0.clone(), sealed: false },
+        })
+    }
+
+    /// The secret itself. [`Error::Internal`] when no master key opens it.
+    pub(crate) fn open(&self, keys: Option<&MasterKeys>, board: &str) -> Result<Secret> {
+        match (self.sealed, keys) {
+            (false, _) => Ok(Secret(self.bytes.clone())),
+            (true, Some(keys)) => keys.open(&purpose(board), &self.bytes).map(Secret),
+            (true, None) => {
+                Err(Error::Internal(format!("the secret of {} is sealed, and there is no master key", purpose(board))))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StoredSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StoredSecret")
+    }
+}
+
+/// What the secret of a board's webhook is sealed for. Boards keep their names.
+pub(crate) fn purpose(board: &str) -> String {
+    format!("webhook of board {board}")
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
@@ -131,8 +161,8 @@ impl fmt::Debug for Secret {
 /// seconds since 1970. The time is signed along, so that a receiver can refuse what somebody has kept and sends again.
 pub fn signature(secret: &Secret, unix_seconds: i64, body: &str) -> Result<String> {
     // A key of any length will do (RFC 2104, section 2); the error is there for other algorithms.
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes())
-        .map_err(|error| Error::Internal(format!("cannot sign: {error}")))?;
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(&secret.0).map_err(|error| Error::Internal(format!("cannot sign: {error}")))?;
     mac.update(format!("{unix_seconds}.").as_bytes());
     mac.update(body.as_bytes());
     let mut text = format!("t={unix_seconds},v1=");
@@ -154,7 +184,9 @@ pub struct Webhook {
 
 /// Has the events of a board sent to `url`, signed with `secret`. In place of an earlier address and secret, if there were any.
 pub async fn set(service: &Service, board: &Board, url: &WebhookUrl, secret: &Secret, by: &Actor) -> Result<()> {
-    service.store.set_webhook(board.slug.as_str(), url.as_str(), secret.as_bytes(), by).await
+    let board = board.slug.as_str();
+    let secret = StoredSecret::of(secret, service.master_keys.as_deref(), board)?;
+    service.store.set_webhook(board, url.as_str(), &secret, by).await
 }
 
 /// Where the events of a board go. [`Error::NotFound`] when it has no webhook.

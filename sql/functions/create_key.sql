@@ -1,8 +1,8 @@
--- Keeps a new API key: its id, and of its secret the SHA-256. A client has two keys that work at most, so that one can take the
--- other's place while both do.
+-- Keeps a new API key: its id, and of its secret the SHA-256; of a key that signs its requests also what it signs with, sealed. A
+-- client has two keys that work at most, so that one can take the other's place while both do.
 CREATE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
-    p_actor text DEFAULT session_user)
+    p_actor text DEFAULT session_user, p_signing_secret bytea DEFAULT NULL)
 RETURNS timestamptz
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -27,14 +27,15 @@ BEGIN
         RAISE EXCEPTION 'client % has two keys that work already: % and %', quote_literal(p_name), v_live[1], v_live[2]
             USING ERRCODE = 'CB409', DETAIL = 'name', HINT = 'Revoke one of them first.';
     END IF;
-    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256)
-    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256)
+    INSERT INTO centile_store.api_keys (id, name, role, boards, expires_at, secret_sha256, signing_secret)
+    VALUES (p_id, p_name, p_role, p_boards, p_expires_at, p_secret_sha256, p_signing_secret)
     RETURNING created_at INTO v_created_at;
     PERFORM centile_store.note_act(p_actor, 'create_key', NULL, NULL, jsonb_strip_nulls(jsonb_build_object(
-        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at)), 'key ' || p_id);
+        'name', p_name, 'role', p_role, 'boards', p_boards, 'expires_at', p_expires_at,
+        'signed', CASE WHEN p_signing_secret IS NOT NULL THEN true END)), 'key ' || p_id);
     RETURN v_created_at;
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text) IS
-'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given; centile key create makes both. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';
+COMMENT ON FUNCTION centile.create_key(text, text, text, text[], timestamptz, bytea, text, bytea) IS
+'Keeps a new API key, ctl_ID_SECRET, of whose secret only the SHA-256 is given, and the sealed secret of one that signs; centile key create makes all. Example: SELECT centile.create_key(''00112233445566aa'', ''match server'', ''server'', ''{main}'', NULL, sha256(''64 random hexadecimal digits'')) IS NOT NULL AS is_made;';

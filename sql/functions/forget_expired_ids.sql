@@ -1,4 +1,4 @@
--- Callers' ids are kept for a time; a bounded step at a time, so that it never holds many rows.
+-- Callers' ids are kept for a time, and so are signatures of requests; a bounded step at a time, so that it never holds many rows.
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
@@ -8,9 +8,15 @@ AS $$
     ), gone AS (
         DELETE FROM centile_store.transaction_ids t USING expired e
         WHERE t.board_id = e.board_id AND t.external_id = e.external_id RETURNING 1
+    ), old AS (
+        SELECT key_id, signature FROM centile_store.signed_requests
+        WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), forgotten AS (
+        DELETE FROM centile_store.signed_requests s USING old o
+        WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
     )
-    SELECT count(*) FROM gone
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten)
 $$;
 
 COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
-'Deletes callers'' ids whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
+'Deletes callers'' ids and signatures of requests whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';

@@ -1,7 +1,9 @@
 -- Where the events of a board go from now on. A board that had no webhook begins with the events to come: what has waited
 -- for nobody in particular is put off for good, so that a new receiver is not flooded with the past; centile.resend sends
 -- single ones all the same. A new address or secret of a board that has a webhook changes nothing else: what waits, goes there.
-CREATE FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user) RETURNS void
+CREATE FUNCTION centile.set_webhook(
+    p_board text, p_url text, p_secret bytea, p_actor text DEFAULT session_user, p_sealed boolean DEFAULT false)
+RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
@@ -14,23 +16,23 @@ BEGIN
             OR substring(p_url FROM '^https?://[^/?#]*:([0-9]+)(?:[/?#]|$)')::integer > 65535 THEN
         RAISE EXCEPTION 'an address is https:// or http://, a host without user and password, a port from 1 to 65535 or none, and a path; at most 2048 bytes'
             USING ERRCODE = 'CB422', DETAIL = 'url';
-    ELSIF p_secret IS NULL OR octet_length(p_secret) NOT BETWEEN 16 AND 64 THEN
+    ELSIF p_secret IS NULL OR octet_length(p_secret) - (CASE WHEN p_sealed THEN 33 ELSE 0 END) NOT BETWEEN 16 AND 64 THEN
         RAISE EXCEPTION 'a secret has 16 to 64 bytes' USING ERRCODE = 'CB422', DETAIL = 'secret';
     END IF;
     -- One after the other: each says what was there before it.
     PERFORM FROM centile_store.boards WHERE id = v_board.id FOR NO KEY UPDATE;
     SELECT * INTO v_was FROM centile_store.webhooks WHERE board_id = v_board.id;
-    INSERT INTO centile_store.webhooks (board_id, url, secret) VALUES (v_board.id, p_url, p_secret)
-    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret;
+    INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
+    ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
     IF v_was.board_id IS NULL THEN
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
-    -- Of the secret only whether it is another one.
+    -- Of the secret only whether it is another one; one that is sealed anew cannot be told from another.
     PERFORM centile_store.note_act(p_actor, 'set_webhook', v_board.id, jsonb_build_object('url', v_was.url, 'new_secret', false),
         jsonb_build_object('url', p_url, 'new_secret', v_was.secret IS DISTINCT FROM p_secret), 'webhook');
 END
 $$;
 
-COMMENT ON FUNCTION centile.set_webhook(text, text, bytea, text) IS
-'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
+COMMENT ON FUNCTION centile.set_webhook(text, text, bytea, text, boolean) IS
+'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';

@@ -14,12 +14,13 @@ use crate::{
     board::BoardSlug,
     config::{Config, value},
     key::{self, Key, NewKey, Role},
+    signing::SigningSecret,
 };
 
 /// What can be done with keys.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make a key; its text, alone on standard output, is shown this once
+    /// Make a key; its text, alone on standard output, is shown this once. What it signs with, if it does, is the second line
     Create(Create),
     /// List all keys, newest first
     List {
@@ -49,6 +50,9 @@ pub(super) struct Create {
     /// A board that it is for, again for each; all boards unless given
     #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
     boards: Vec<BoardSlug>,
+    /// Has each of its requests signed with a secret of its own, which CENTILE_MASTER_KEY seals in the database
+    #[arg(long)]
+    signed: bool,
     /// How long it works: a number of minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w
     #[arg(long, value_name = "TIME", value_parser = time_span, conflicts_with = "expires_at")]
     expires_in: Option<TimeDelta>,
@@ -96,12 +100,22 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let (by, expires_at) = (create.by.actor()?, create.expiry()?);
-            let new = NewKey { name: create.name, role: create.role, boards: create.boards, expires_at };
-            let (key, text) = with_service(config, async |service| key::create(service, new, &by).await).await?;
-            if create.json {
-                return output::print_json(&Line { key: Some(&text), ..Line::from(&key) });
+            let Create { name, role, boards, signed, json, .. } = create;
+            let new = NewKey { name, role, boards, signed, expires_at };
+            let (key, secrets) = with_service(config, async |service| key::create(service, new, &by).await).await?;
+            let signing_secret = secrets.signing_secret.as_ref().map(SigningSecret::text);
+            if json {
+                let line =
+                    Line { key: Some(&secrets.key), signing_secret: signing_secret.as_deref(), ..Line::from(&key) };
+                return output::print_json(&line);
             }
-            output::print(&text)?;
+            output::print(&secrets.key)?;
+            if let Some(secret) = signing_secret {
+                output::print(secret)?;
+                output::note(
+                    "Each request is to be signed with the secret in the second line: docs/access.md tells how",
+                );
+            }
             output::note(format!(
                 "key {}: role {}, boards: {}, expires: {}. It is shown this once; send it as Authorization: Bearer KEY",
                 key.id,
@@ -119,7 +133,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             if keys.is_empty() {
                 output::note("There are no keys yet: centile key create --name NAME --role server");
             }
-            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "MADE", "EXPIRES", "LAST USED"];
+            let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "SIGNS", "MADE", "EXPIRES", "LAST USED"];
             output::print(table(head, keys.iter().map(row).collect()))
         }
         Command::Revoke { id, by } => {
@@ -131,15 +145,19 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
 }
 
 /// A key as JSON.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 struct Line<'a> {
     /// The secret text, of a new key.
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
+    /// What a new key's requests are signed with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signing_secret: Option<&'a str>,
     id: &'a str,
     name: &'a str,
     role: Role,
     boards: &'a [BoardSlug],
+    signed: bool,
     state: &'static str,
     created_at: DateTime<Utc>,
     expires_at: Option<DateTime<Utc>>,
@@ -151,10 +169,12 @@ impl<'a> From<&'a Key> for Line<'a> {
     fn from(key: &'a Key) -> Self {
         Self {
             key: None,
+            signing_secret: None,
             id: &key.id,
             name: &key.name,
             role: key.role,
             boards: &key.boards,
+            signed: key.signed,
             state: key.state().name(),
             created_at: key.created_at,
             expires_at: key.expires_at,
@@ -164,13 +184,14 @@ impl<'a> From<&'a Key> for Line<'a> {
     }
 }
 
-fn row(key: &Key) -> [String; 8] {
+fn row(key: &Key) -> [String; 9] {
     [
         key.id.clone(),
         key.name.clone(),
         key.role.to_string(),
         list(&key.boards, "all"),
         key.state().name().to_owned(),
+        if key.signed { "yes" } else { "no" }.to_owned(),
         output::time(Some(key.created_at)),
         output::time(key.expires_at),
         output::time(key.last_used_at),

@@ -29,6 +29,7 @@ mod rebuild;
 mod refresh;
 mod score;
 mod season;
+mod secrets;
 mod serve;
 mod stop;
 mod user;
@@ -66,6 +67,9 @@ enum Command {
     /// Make, show and revoke API keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Seal the secrets that the database keeps
+    #[command(subcommand)]
+    Secrets(secrets::Command),
     /// Bring events from a file into a board, with times of their own
     ///
     /// CSV begins with a header that names the columns `id`, `user_id`, `user_name`, `points`, `occurred_at`,
@@ -143,6 +147,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Serve(instance) => serve::run(config, &instance).await,
         Command::Board(command) => board::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,
+        Command::Secrets(command) => secrets::run(config, command).await,
         Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
         Command::Explain(asked) => explain::run(config, asked).await,
@@ -166,7 +171,7 @@ async fn with_service<T>(config: &Config, job: impl AsyncFnOnce(&Service) -> Res
 
 /// As [`with_service`], connected as `settings` say.
 async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Service) -> Result<T>) -> Result<T> {
-    store::migrate::check_url(&settings.database_url).await?;
+    store::migrate::check_url(settings.database_url.as_str()).await?;
     let service = Service::connect(settings).await?;
     let result = job(&service).await;
     service.shut_down().await;

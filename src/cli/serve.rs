@@ -8,11 +8,11 @@ use std::{
 
 use tokio::time::timeout;
 
-use super::{output, stop::Stop};
+use super::{output, stop::Stop, with_service};
 use crate::{
     Error, Result,
     config::{Config, Instance},
-    http,
+    http, secret,
     service::Service,
     store,
 };
@@ -21,11 +21,19 @@ use crate::{
 const SHUT_DOWN: Duration = Duration::from_secs(30);
 
 /// Serves with the database and Redis of the settings. Ends well on SIGINT or SIGTERM, once the requests under way are
-/// answered; [`Error::Unavailable`] when there is no database, or it has gone when this is to end, [`Error::Conflict`] when its schema is another one.
+/// answered; [`Error::Unavailable`] when there is no database, or it has gone when this is to end, [`Error::Conflict`] when its schema is
+/// another one, or a secret an example; [`Error::Invalid`] when secrets are sealed with a master key that is not among those given.
 pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
     let mut stop = Stop::listen()?;
     let settings = config.for_serving(instance)?;
-    store::migrate::check_url(&settings.database_url).await?;
+    // Before anything is done in the background.
+    let secrets = with_service(config, async |service| secret::prepare(service).await).await?;
+    if secrets.in_clear > 0 {
+        tracing::warn!(
+            webhooks = secrets.in_clear,
+            "secrets of webhooks are kept in clear: set CENTILE_MASTER_KEY to have them sealed"
+        );
+    }
     store::pooler::check(&settings).await?;
     if settings.redis_url.is_none() {
         tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Error, Result, board,
     board::BoardSlug,
-    config::{Config, value},
+    config::{Config, Hidden, value},
     webhook::{self, Secret, WebhookUrl},
 };
 
@@ -69,7 +69,7 @@ pub(super) struct Set {
     // Read further down: what clap refuses, it repeats.
     /// Secret to sign with, in place of a new one; better by the variable, which the list of processes does not show
     #[arg(long, env = "CENTILE_WEBHOOK_SECRET", value_name = "WHSEC", hide_env_values = true)]
-    secret: Option<String>,
+    secret: Option<Hidden>,
     /// File that holds the secret to sign with
     #[arg(long, env = "CENTILE_WEBHOOK_SECRET_FILE", value_name = "FILE")]
     secret_file: Option<PathBuf>,
@@ -81,7 +81,7 @@ impl Set {
     /// The secret that was given, if one was.
     fn secret(&self) -> Result<Option<Secret>> {
         // A variable that is set to nothing is how some tools leave it out.
-        let given = self.secret.as_deref().filter(|text| !text.is_empty());
+        let given = self.secret.as_ref().map(Hidden::as_str).filter(|text| !text.is_empty());
         let file = match (given, self.secret_file.as_deref().filter(|file| !file.as_os_str().is_empty())) {
             (None, None) => return Ok(None),
             (Some(text), None) => return text.trim().parse().map(Some),

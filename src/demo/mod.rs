@@ -147,10 +147,11 @@ async fn ready_key(service: &Service, file: &Path) -> Result<String> {
     for old in key::list(service).await?.into_iter().filter(|key| key.name == CLIENT) {
         key::revoke(service, &old.id, &by).await?;
     }
-    let new = NewKey { name: CLIENT.to_owned(), role: Role::Server, boards: Vec::new(), expires_at: None };
-    let (_, text) = key::create(service, new, &by).await?;
-    keep(file, &text)?;
-    Ok(text)
+    let new =
+        NewKey { name: CLIENT.to_owned(), role: Role::Server, boards: Vec::new(), signed: false, expires_at: None };
+    let (_, secrets) = key::create(service, new, &by).await?;
+    keep(file, &secrets.key)?;
+    Ok(secrets.key)
 }
 
 /// Who makes what the demo needs.

@@ -11,13 +11,14 @@ use serde::{
 };
 use serde_path_to_error::Path;
 
-use super::Settings;
+use super::{Settings, signature};
 use crate::{Error, Result};
 
 /// The field that a refusal names when the body as a whole is at fault.
 pub(super) const WHOLE: &str = "body";
 
-/// The body of `request` as text, empty when there is none.
+/// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
+/// not asked: for calls that only read, and for events, whose ids tell.
 pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: web::Payload) -> Result<String> {
     let limit = settings.body_limit_bytes;
     let too_large = || Error::TooLarge(format!("the body has more than {limit} bytes"));
@@ -33,6 +34,7 @@ pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: we
         .await
         .map_err(|_| too_large())?
         .map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
+    signature::check(request, &bytes)?;
     // A call whose body is optional may come without a type; bytes may not.
     if !bytes.is_empty() && !is_json(request) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
@@ -48,23 +50,27 @@ fn is_json(request: &HttpRequest) -> bool {
     })
 }
 
-/// The body of `request` as a `T`.
+/// The body of `request` as a `T`, for a call that changes something: a signed request that was here before is refused.
 pub(super) async fn json<T: DeserializeOwned>(
     settings: &Settings,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<T> {
-    object(&text(settings, request, payload).await?)
+    let value = object(&text(settings, request, payload).await?)?;
+    signature::once(request).await?;
+    Ok(value)
 }
 
-/// The body of `request` as a `T`, which is its default when there is no body, or `null` for one.
+/// As [`json`]; the `T` is its default when there is no body, or `null` for one.
 pub(super) async fn optional_json<T: DeserializeOwned + Default>(
     settings: &Settings,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<T> {
     let text = text(settings, request, payload).await?;
-    if text.is_empty() || text.trim_ascii() == "null" { Ok(T::default()) } else { object(&text) }
+    let value = if text.is_empty() || text.trim_ascii() == "null" { T::default() } else { object(&text)? };
+    signature::once(request).await?;
+    Ok(value)
 }
 
 /// The JSON object `text` as a `T`. serde would also fill the fields of a struct from a list, in their order.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix_web::{HttpRequest, http::header};
 
-use super::Api;
+use super::{Api, signature};
 use crate::{
     Error, Result,
     act::Actor,
@@ -12,14 +12,17 @@ use crate::{
     key::{self, Key},
 };
 
-/// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid.
+/// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
+/// request's signature is missing or wrong; over a body it is checked when that is read.
 pub(super) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
     let authorization = request
         .headers()
         .get(header::AUTHORIZATION)
         .map(|value| value.to_str().map_err(|_| Error::Unauthorized("the Authorization header is not ASCII".into())))
         .transpose()?;
-    key::authenticate(&api.service, authorization).await
+    let known = key::authenticate(&api.service, authorization).await?;
+    signature::demand(api, request, &known).await?;
+    Ok(Arc::clone(&known.key))
 }
 
 /// The board of this name, if whoever sent `request` may read it. A board that everybody may read asks for no key, and looks

@@ -19,6 +19,7 @@ use crate::{
     Error, Result,
     board::BoardSlug,
     key::{self, Key, KeyState, NewKey, Role},
+    signing::SigningSecret,
 };
 
 /// What a new key is to be.
@@ -34,6 +35,9 @@ pub(super) struct CreateKey {
     #[serde(default)]
     #[schema(example = json!(["arena"]))]
     boards: Vec<String>,
+    /// Whether its requests have to be signed. Refused where the service has no master key to keep the signing secret under.
+    #[serde(default)]
+    signed: bool,
     /// When it stops working; never when absent.
     expires_at: Option<DateTime<Utc>>,
 }
@@ -50,6 +54,7 @@ impl TryFrom<CreateKey> for NewKey {
             boards: boards.collect::<Result<_>>()?,
             name: request.name,
             role: request.role,
+            signed: request.signed,
             expires_at: request.expires_at,
         })
     }
@@ -69,6 +74,8 @@ pub(super) struct KeyResponse {
     /// Boards that it is for; all when empty.
     #[schema(example = json!(["arena"]))]
     boards: Vec<String>,
+    /// Whether its requests have to be signed.
+    signed: bool,
     /// Whether it works.
     state: KeyState,
     /// When it was made.
@@ -91,6 +98,7 @@ impl From<&Key> for KeyResponse {
             name: key.name.clone(),
             role: key.role,
             boards: key.boards.iter().map(ToString::to_string).collect(),
+            signed: key.signed,
             state: key.state(),
             created_at: key.created_at,
             expires_at: key.expires_at,
@@ -101,11 +109,15 @@ impl From<&Key> for KeyResponse {
 }
 
 /// A new key.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Serialize, ToSchema)]
 pub(super) struct NewKeyResponse {
     /// Its text, to be sent as `Authorization: Bearer …`. Shown this once and stored nowhere.
     #[schema(example = "ctl_0123456789abcdef_…")]
     key: String,
+    /// What its requests are signed with, if they have to be. Shown this once, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "ctls_…")]
+    signing_secret: Option<String>,
     #[serde(flatten)]
     about: KeyResponse,
 }
@@ -119,7 +131,7 @@ pub(super) struct KeysResponse {
 
 /// Make a key
 ///
-/// Needs an admin key. The answer shows the new key's text this once.
+/// Needs an admin key. The answer shows the new key's text this once, and what it signs with, if it does.
 #[utoipa::path(
     post, path = "/v1/keys", operation_id = "create_key", tag = "keys", security(("key" = [])),
     request_body = CreateKey,
@@ -129,8 +141,13 @@ pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
     let new: CreateKey = body::json(&api.settings, &request, payload).await?;
-    let (key, text) = key::create(&api.service, new.try_into()?, &by).await?;
-    Ok(reply::written(StatusCode::CREATED, &NewKeyResponse { key: text, about: KeyResponse::from(&key) }))
+    let (key, secrets) = key::create(&api.service, new.try_into()?, &by).await?;
+    let answer = NewKeyResponse {
+        key: secrets.key,
+        signing_secret: secrets.signing_secret.as_ref().map(SigningSecret::text),
+        about: KeyResponse::from(&key),
+    };
+    Ok(reply::written(StatusCode::CREATED, &answer))
 }
 
 /// List the keys

@@ -280,7 +280,7 @@ pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let wanted: ChosenRequest = body::json(&api.settings, &request, payload).await?;
+    let wanted: ChosenRequest = body::object(&body::text(&api.settings, &request, payload).await?)?;
     let selector = query::selector(wanted.period.as_deref())?;
     let chosen = rank::chosen(&api.service, &board, &selector, &chosen_ids(&wanted.users)?).await?;
     Ok(reply::read(&ChosenResponse::new(&board, &chosen)))

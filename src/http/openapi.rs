@@ -83,7 +83,7 @@ impl Modify for Shared {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let key = HttpBuilder::new()
             .scheme(HttpAuthScheme::Bearer)
-            .description(Some("An API key, made with `centile key create`."))
+            .description(Some("An API key, made with `centile key create`. One that signs also needs `Centile-Signature: t=SECONDS,v1=HEX` with each request, where HEX is the HMAC-SHA256 over `SECONDS.METHOD.PATH?QUERY.BODY`."))
             .build();
         let components = document.components.get_or_insert_with(Components::new);
         components.add_security_scheme("key", SecurityScheme::Http(key));

@@ -120,7 +120,11 @@ fn builder(error: &Error) -> HttpResponseBuilder {
 /// The problems that the document describes: status, name among its components, description.
 const DESCRIBED: [(u16, &str, &str); 10] = [
     (400, "Malformed", "The request cannot be read: its body is not JSON."),
-    (401, "Unauthorized", "No key, or one that is not valid; `WWW-Authenticate` names the scheme."),
+    (
+        401,
+        "Unauthorized",
+        "No key, or one that is not valid, or no valid signature of a key that signs; `WWW-Authenticate` names the scheme.",
+    ),
     (403, "Forbidden", "The key is valid and may not do this."),
     (404, "NotFound", "There is no such board, user, period or score transaction."),
     (409, "Conflict", "The request contradicts what is stored."),

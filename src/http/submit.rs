@@ -23,6 +23,7 @@ use super::{
 use crate::{
     Error, Result,
     board::Board,
+    key::Key,
     score::{self, Accepted, Event, NewStanding, Outcome},
     service::Service,
     user::check_text,
@@ -57,7 +58,7 @@ pub(super) struct EventRequest {
     #[schema(example = "boss defeated", min_length = 1, max_length = 256)]
     reason: Option<String>,
     /// The caller's id of the event, up to 128 bytes, that makes it safe to send again: the same content is answered as
-    /// the first time and changes nothing, other content is refused.
+    /// the first time and changes nothing, other content is refused. Needed with a key that signs.
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128)]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards, larger wins; not on `sum` boards.
@@ -119,9 +120,30 @@ pub(super) enum Events {
 }
 
 impl Events {
-    /// The events in the body of `request`, with or without ranks in their answers.
-    pub(super) async fn of(settings: &Settings, request: &HttpRequest, payload: Payload, ranks: bool) -> Result<Self> {
-        Self::parse(&body::text(settings, request, payload).await?, ranks)
+    /// The events in the body of `request`, which was sent with `key`, with or without ranks in their answers.
+    pub(super) async fn of(
+        settings: &Settings,
+        request: &HttpRequest,
+        payload: Payload,
+        key: &Key,
+        ranks: bool,
+    ) -> Result<Self> {
+        let events = Self::parse(&body::text(settings, request, payload).await?, ranks)?;
+        if key.signed { events.with_ids() } else { Ok(events) }
+    }
+
+    /// The same, each event without an id refused: a signed request may be sent again by whoever saw it, and an id is what makes that harmless.
+    fn with_ids(self) -> Result<Self> {
+        let with_id = |event: Event| match event.id {
+            Some(_) => Ok(event),
+            None => {
+                Err(Error::invalid("id", "is needed with a key that signs: it keeps the request from counting twice"))
+            }
+        };
+        Ok(match self {
+            Self::One(event) => Self::One(with_id(event)?),
+            Self::Many(events) => Self::Many(events.into_iter().map(|event| event.and_then(with_id)).collect()),
+        })
     }
 
     /// The events in the JSON `text`.
@@ -236,7 +258,7 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     key.may_write(&path.board)?;
     let SubmitQuery { ranks } = query::parse(&request)?;
     let board = path.find(&api.service).await?;
-    match Events::of(&api.settings, &request, payload, ranks).await? {
+    match Events::of(&api.settings, &request, payload, &key, ranks).await? {
         Events::One(event) => {
             let accepted = write_one(&api.service, &board, event).await?;
             Ok(reply::written(StatusCode::OK, &EventResult::Accepted(accepted.into())))
@@ -334,6 +356,19 @@ mod tests {
         for text in [r#"[{"user_id":"a","points":NaN}]"#, r#"[{"user_id":"a","points":1}"#, "[,]"] {
             assert!(matches!(Events::parse(text, false), Err(Error::Malformed(_))), "{text}");
         }
+    }
+
+    #[test]
+    fn with_a_key_that_signs_each_event_needs_an_id() -> Result<()> {
+        let one = |text| Events::parse(text, false).and_then(Events::with_ids);
+        assert!(matches!(one(r#"{"user_id":"a","points":1,"id":"x"}"#), Ok(Events::One(_))));
+        assert!(one(r#"{"user_id":"a","points":1}"#).is_err_and(|error| field_of(&error) == "id"));
+        let Events::Many(events) = one(r#"[{"user_id":"a","points":1},{"user_id":"a","points":1,"id":"x"},7]"#)? else {
+            panic!("a list was read as one event")
+        };
+        let fields: Vec<_> = events.iter().map(|event| event.as_ref().err().map(field_of)).collect();
+        assert_eq!(fields, [Some("id"), None, Some("body")]);
+        Ok(())
     }
 
     #[test]

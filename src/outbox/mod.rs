@@ -14,7 +14,7 @@ use crate::{
     act::Actor,
     board::{self, BoardSlug},
     service::Service,
-    webhook::{Secret, signature},
+    webhook::{StoredSecret, signature},
 };
 
 /// How long a receiver may take to answer unless said otherwise.
@@ -68,7 +68,7 @@ pub(crate) struct Claimed {
     pub(crate) event_id: i64,
     pub(crate) board: String,
     pub(crate) url: String,
-    pub(crate) secret: Secret,
+    pub(crate) secret: StoredSecret,
     /// The very text that is signed and sent.
     pub(crate) body: String,
     pub(crate) attempt: i32,
@@ -129,7 +129,7 @@ pub async fn deliver_due_within(service: &Service, timeout: Duration) -> Result<
     loop {
         for claimed in claimed.drain(..) {
             left_alone.push(claimed.board.clone());
-            attempts.push(attempt(&sender, claimed, timeout));
+            attempts.push(attempt(service, &sender, claimed, timeout));
         }
         let Some((sent, answer)) = attempts.next().await else {
             return ended.map(|()| deliveries);
@@ -162,8 +162,13 @@ fn places(on_their_way: usize) -> i32 {
 type Answer = Result<u16, String>;
 
 /// Sends an event; gives it back with what was answered.
-async fn attempt(sender: &Sender, claimed: Claimed, timeout: Duration) -> (Claimed, Result<Answer>) {
-    let signature = match signature(&claimed.secret, Utc::now().timestamp(), &claimed.body) {
+async fn attempt(service: &Service, sender: &Sender, claimed: Claimed, timeout: Duration) -> (Claimed, Result<Answer>) {
+    let secret = match claimed.secret.open(service.master_keys.as_deref(), &claimed.board) {
+        Ok(secret) => secret,
+        // Nothing that other boards' events would have to wait for.
+        Err(error) => return (claimed, Ok(Err(error.to_string()))),
+    };
+    let signature = match signature(&secret, Utc::now().timestamp(), &claimed.body) {
         Ok(signature) => signature,
         Err(error) => return (claimed, Err(error)),
     };

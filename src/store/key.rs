@@ -10,12 +10,14 @@ use crate::{
     key::{Key, NewKey},
 };
 
-/// A key and what its secret is compared with.
+/// A key, what its secret is compared with, and what its requests are signed with.
 pub(crate) struct StoredKey {
     /// The key.
     pub(crate) key: Key,
     /// SHA-256 of the secret.
     pub(crate) secret_sha256: Vec<u8>,
+    /// What its requests are signed with, sealed.
+    pub(crate) signing_secret: Option<Vec<u8>>,
 }
 
 fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
@@ -23,24 +25,26 @@ fn boards(slugs: &[String]) -> Result<Vec<BoardSlug>> {
 }
 
 impl Store {
-    /// Stores a key; gives when it was made.
+    /// Stores a key, with the sealed secret of one that signs; gives when it was made.
     pub(crate) async fn create_key(
         &self,
         id: &str,
         new: &NewKey,
         secret_sha256: &[u8],
+        signing_secret: Option<&[u8]>,
         by: &Actor,
     ) -> Result<DateTime<Utc>> {
         let boards: Vec<String> = new.boards.iter().map(ToString::to_string).collect();
         let created_at = sqlx::query_scalar!(
-            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7) AS "created_at!""#,
+            r#"SELECT centile.create_key($1, $2, $3, $4, $5, $6, $7, $8) AS "created_at!""#,
             id,
             new.name,
             new.role.name(),
             &boards,
             new.expires_at,
             secret_sha256,
-            by.as_str()
+            by.as_str(),
+            signing_secret
         )
         .fetch_one(&self.writers)
         .await?;
@@ -57,6 +61,7 @@ impl Store {
                     name: row.name,
                     role: row.role.parse()?,
                     boards: boards(&row.boards)?,
+                    signed: row.signed,
                     created_at: row.created_at,
                     expires_at: row.expires_at,
                     revoked_at: row.revoked_at,
@@ -76,12 +81,14 @@ impl Store {
                     name: row.name,
                     role: row.role.parse()?,
                     boards: boards(&row.boards)?,
+                    signed: row.signing_secret.is_some(),
                     created_at: row.created_at,
                     expires_at: row.expires_at,
                     revoked_at: row.revoked_at,
                     last_used_at: row.last_used_at,
                 },
                 secret_sha256: row.secret_sha256,
+                signing_secret: row.signing_secret,
             })
         })
         .transpose()
@@ -103,5 +110,20 @@ impl Store {
     pub(crate) async fn revoke_key(&self, id: &str, by: &Actor) -> Result<()> {
         sqlx::query!("SELECT centile.revoke_key($1, $2)", id, by.as_str()).fetch_one(&self.writers).await?;
         Ok(())
+    }
+
+    /// The ids of the keys that work whose secrets have one of these digests.
+    pub(crate) async fn keys_of_digests(&self, digests: &[Vec<u8>]) -> Result<Vec<String>> {
+        let rows = sqlx::query_file!("sql/queries/keys_of_digests.sql", digests).fetch_all(&self.readers).await?;
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    }
+
+    /// Notes that a signed request is about to change something; false when it has been here before.
+    pub(crate) async fn note_signature(&self, key_id: &str, signature: &[u8]) -> Result<bool> {
+        let is_new =
+            sqlx::query_scalar!(r#"SELECT centile_store.note_signature($1, $2) AS "is_new!""#, key_id, signature)
+                .fetch_one(&self.writers)
+                .await?;
+        Ok(is_new)
     }
 }

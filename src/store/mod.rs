@@ -20,10 +20,11 @@ pub(crate) mod rank;
 pub(crate) mod rebuild;
 pub(crate) mod score;
 pub(crate) mod season;
+pub(crate) mod secret;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 
-use std::{str::FromStr, sync::LazyLock, time::Duration};
+use std::{fmt, str::FromStr, sync::LazyLock, time::Duration};
 
 use sqlx::{
     ConnectOptions as _, Executor as _, PgConnection,
@@ -51,7 +52,7 @@ const WRITE_SOON: Duration = Duration::from_millis(2);
 const WAY_BACK: Duration = Duration::from_secs(2);
 
 /// The connections to PostgreSQL: apart for readers, writers and who keeps layouts, so that none starves the others.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Store {
     readers: Pool,
     /// For what touches bucket tables: ranks and pages.
@@ -64,6 +65,13 @@ pub(crate) struct Store {
     keepers: Pool,
     /// How to connect for long work, past any pooler: a session for itself, and no limit on the time of a statement.
     patient: PgConnectOptions,
+}
+
+impl fmt::Debug for Store {
+    /// Not what it connects with: that holds a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Store")
+    }
 }
 
 impl Store {
@@ -94,10 +102,10 @@ impl Store {
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made
         // when the table was small. The functions that write choose for themselves.
         let reading = [&quick[..], &[("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")]].concat();
-        let direct = PgConnectOptions::from_str(database_url)
+        let direct = PgConnectOptions::from_str(database_url.as_str())
             .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?
             .application_name("centile");
-        let pooled = pooler_url.as_deref().map(pooler::options).transpose()?;
+        let pooled = pooler_url.as_ref().map(|url| pooler::options(url.as_str())).transpose()?;
         let pool = |connections, settings: &[(&str, &str)]| {
             let pool = pool::tested(PgPoolOptions::new())
                 .max_connections(connections)
@@ -162,7 +170,7 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets up to 10,000 ids whose time is over; tells how many.
+    /// Forgets up to 10,000 ids and as many signatures whose time is over; tells how many.
     pub(crate) async fn forget_expired_ids(&self) -> Result<u64> {
         let forgotten = sqlx::query_scalar!(r#"SELECT centile.forget_expired_ids() AS "forgotten!""#)
             .fetch_one(&self.writers)

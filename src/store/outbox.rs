@@ -6,15 +6,22 @@ use crate::{
     act::Actor,
     board::BoardSlug,
     outbox::{Claimed, Event, Wanted},
-    webhook::{Secret, Webhook},
+    webhook::{StoredSecret, Webhook},
 };
 
 impl Store {
     /// Sets where the events of a board go, and what they are signed with.
-    pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &[u8], by: &Actor) -> Result<()> {
-        sqlx::query!("SELECT centile.set_webhook($1, $2, $3, $4)", board, url, secret, by.as_str())
-            .fetch_one(&self.writers)
-            .await?;
+    pub(crate) async fn set_webhook(&self, board: &str, url: &str, secret: &StoredSecret, by: &Actor) -> Result<()> {
+        sqlx::query!(
+            "SELECT centile.set_webhook($1, $2, $3, $4, $5)",
+            board,
+            url,
+            secret.bytes,
+            by.as_str(),
+            secret.sealed
+        )
+        .fetch_one(&self.writers)
+        .await?;
         Ok(())
     }
 
@@ -33,7 +40,7 @@ impl Store {
     /// Takes up to `limit` events that are due, one a board and none of the boards `except`, for the length of their lease.
     pub(crate) async fn claim_deliveries(&self, limit: i32, except: &[String]) -> Result<Vec<Claimed>> {
         let rows = sqlx::query!(
-            r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", body AS "body!", attempt AS "attempt!"
+            r#"SELECT event_id AS "event_id!", board AS "board!", url AS "url!", secret AS "secret!", sealed AS "sealed!", body AS "body!", attempt AS "attempt!"
                FROM centile_store.claim_deliveries($1, $2)"#,
             limit,
             except
@@ -44,7 +51,7 @@ impl Store {
             event_id: row.event_id,
             board: row.board,
             url: row.url,
-            secret: Secret::of(row.secret),
+            secret: StoredSecret { bytes: row.secret, sealed: row.sealed },
             body: row.body,
             attempt: row.attempt,
         });

@@ -83,7 +83,7 @@ impl<'q, E: Execute<'q, Postgres>> Execute<'q, Postgres> for Nameless<E> {
 /// [`Error::Conflict`] when they differ; [`Error::Unavailable`] when either does not answer.
 pub(crate) async fn check(settings: &Settings) -> Result<()> {
     let Some(pooler) = &settings.pooler_url else { return Ok(()) };
-    let (through, past) = futures::try_join!(epoch(pooler), epoch(&settings.database_url))?;
+    let (through, past) = futures::try_join!(epoch(pooler.as_str()), epoch(settings.database_url.as_str()))?;
     if through == past {
         return Ok(());
     }

@@ -17,8 +17,8 @@ use crate::{
 const DOCUMENT: &str = include_str!("../../docs/access.md");
 
 /// A line of the matrix.
-struct Line {
-    calls: Vec<(Method, String)>,
+pub struct Line {
+    pub calls: Vec<(Method, String)>,
     /// What the boards of the site have to say of reading; empty where it does not matter.
     reading: String,
     /// Whether each caller may, in the order of [`callers`].
@@ -26,7 +26,7 @@ struct Line {
 }
 
 /// The matrix as it is written.
-fn matrix() -> Vec<Line> {
+pub fn matrix() -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for row in DOCUMENT
         .lines()
@@ -79,8 +79,8 @@ async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
     ]
 }
 
-/// A request that would go through, for whoever may make it.
-async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, key: Option<&str>) -> Answer {
+/// Target and body of a request that would go through, for whoever may make it.
+pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: i64) -> (String, String) {
     let number = next_number();
     let body = match (method.as_str(), path) {
         ("POST", "/v1/boards") => json!({"slug": format!("made-{number}"), "mode": "sum", "reading": "key"}),
@@ -89,7 +89,9 @@ async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, 
             json!({"name": format!("season-{number}"), "starts_at": "2040-01-01", "ends_at": "2040-02-01"})
         }
         ("POST", "/v1/boards/{board}/scores/query") => json!({"users": ["ada"]}),
-        ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => json!({"user_id": "ada", "points": 1}),
+        ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
+            json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
+        }
         ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader"}),
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
         _ => Value::Null,
@@ -111,11 +113,16 @@ async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, 
         .replace("{transaction_id}", &transaction_id.to_string());
     let filled = if filled.contains("{key_id}") { filled.replace("{key_id}", &spare_key(site).await) } else { filled };
     let query = if path.ends_with("/rank") { "?score=5" } else { "" };
+    (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })
+}
+
+/// Makes such a request.
+async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, key: Option<&str>) -> Answer {
+    let (target, body) = prepared(site, method, path, transaction_id).await;
     let authorization = key.map(|key| format!("Bearer {key}"));
     let mut headers = vec![("content-type", "application/json")];
     headers.extend(authorization.as_deref().map(|value| ("authorization", value)));
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    site.send(method.clone(), &format!("{filled}{query}"), &headers, body).await
+    site.send(method.clone(), &target, &headers, body).await
 }
 
 /// The id of a key that nobody needs.

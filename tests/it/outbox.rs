@@ -1,6 +1,6 @@
 //! The outbox: what closing a period tells the outside, and how surely.
 
-mod receiver;
+pub mod receiver;
 
 use std::{
     fs,
@@ -20,7 +20,7 @@ use self::receiver::{Answer, Receiver, Request};
 use crate::support::{Ran, TestDb, centile, run};
 
 /// A board whose days of January 2024 hold scores.
-async fn board(db: &TestDb, slug: &str) {
+pub async fn board(db: &TestDb, slug: &str) {
     db.execute(&format!(
         "SELECT centile.create_board('{slug}', p_periods => '{{day}}', p_lanes => 1::smallint);
          SELECT centile.ensure_users('{{ann,bob}}', '{{Ann,Zoë}}');
@@ -38,7 +38,7 @@ async fn board(db: &TestDb, slug: &str) {
 }
 
 /// Closes the first so many days of a board that are not closed yet; gives the ids of the events, the oldest first.
-async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
+pub async fn close_days(pool: &PgPool, slug: &str, days: i64) -> Vec<i64> {
     let periods: Vec<i64> = query_scalar(
         "SELECT period_id FROM centile.periods WHERE board = $1 AND state = 'due' ORDER BY starts_at LIMIT $2",
     )
@@ -88,7 +88,7 @@ fn hmac(key: &[u8], text: &[u8]) -> String {
 
 /// Fails unless a receiver that knows `secret` would take the request, now.
 #[track_caller]
-fn signed(request: &Request, secret: &str) {
+pub fn signed(request: &Request, secret: &str) {
     let key = BASE64_STANDARD.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
     assert_eq!(key.len(), 32);
     let (time, signature) = request.headers["centile-signature"].split_once(",v1=").unwrap();

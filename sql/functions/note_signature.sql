@@ -1,0 +1,15 @@
+-- Notes that a signed request is about to change something; false when it has been here before. Kept for longer than a signature is
+-- taken (300 s either way), also where the service's clock and the database's differ by half an hour.
+CREATE FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) RETURNS boolean
+LANGUAGE sql VOLATILE
+AS $$
+    WITH noted AS (
+        INSERT INTO centile_store.signed_requests (key_id, signature, expires_at)
+        VALUES (p_key_id, p_signature, clock_timestamp() + interval '1 hour')
+        ON CONFLICT ON CONSTRAINT signed_requests_pkey DO NOTHING RETURNING 1
+    )
+    SELECT EXISTS (SELECT FROM noted)
+$$;
+
+COMMENT ON FUNCTION centile_store.note_signature(text, bytea) IS
+'Notes the signature of a request that changes something, and whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';

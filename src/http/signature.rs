@@ -1,0 +1,91 @@
+//! Signed requests: the signature is checked before anything is done with what it covers. A call that takes a body has it checked when the
+//! body has come (`body.rs`), before anybody reads it; the others at once, over no body.
+
+use std::sync::Arc;
+
+use actix_web::{
+    HttpMessage as _, HttpRequest,
+    http::{Method, header::HeaderName},
+};
+use chrono::Utc;
+
+use super::Api;
+use crate::{
+    Error, Result,
+    key::KnownKey,
+    service::Service,
+    signing::{Signature, SigningSecret},
+};
+
+/// The header that brings a signature.
+const CENTILE_SIGNATURE: HeaderName = HeaderName::from_static("centile-signature");
+
+/// Whose signature a request bears.
+struct Signer {
+    service: Arc<Service>,
+    key_id: String,
+}
+
+impl Signer {
+    /// Refuses what was here before. [`Error::Conflict`] then.
+    async fn once(&self, signature: &[u8]) -> Result<()> {
+        if self.service.store.note_signature(&self.key_id, signature).await? {
+            Ok(())
+        } else {
+            let refusal =
+                "this very request has come before, or its like in the same second: sign it anew, with the time of now";
+            Err(Error::Conflict(refusal.to_owned()))
+        }
+    }
+}
+
+/// A signature that waits for its body.
+struct Waiting(Signer, Signature);
+
+/// A signature that was found right, of a request that has not done anything yet.
+struct Right(Signer, Vec<u8>);
+
+/// Demands a signature of a request whose key signs. [`Error::Unauthorized`] where it is missing or wrong, [`Error::Conflict`] where the
+/// request changes something and was here before; both come later where there is a body to wait for.
+pub(super) async fn demand(api: &Api, request: &HttpRequest, key: &KnownKey) -> Result<()> {
+    let Some(secret) = &key.signing_secret else { return Ok(()) };
+    let signature = read(request, secret)?;
+    let signer = Signer { service: Arc::clone(&api.service), key_id: key.key.id.clone() };
+    match *request.method() {
+        // To read again what could be read is no harm.
+        Method::GET | Method::HEAD => signature.over(&[]).map(drop),
+        Method::DELETE => signer.once(&signature.over(&[])?).await,
+        _ => {
+            request.extensions_mut().insert(Waiting(signer, signature));
+            Ok(())
+        }
+    }
+}
+
+fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
+    let mut headers = request.headers().get_all(CENTILE_SIGNATURE);
+    let header = headers.next().map(|header| header.to_str().unwrap_or_default());
+    // Of two, this and a proxy might each take another.
+    let header = if headers.next().is_some() { Some("") } else { header };
+    let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+    Signature::read(secret, header, request.method().as_str(), target, Utc::now().timestamp())
+}
+
+/// Checks the signature of `request` over its body, if its key signs. [`Error::Unauthorized`] when it is not right.
+pub(super) fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
+    let waiting = request.extensions_mut().remove::<Waiting>();
+    if let Some(Waiting(signer, signature)) = waiting {
+        let signature = signature.over(body)?;
+        request.extensions_mut().insert(Right(signer, signature.to_vec()));
+    }
+    Ok(())
+}
+
+/// Refuses a signed request that was here before, after [`check`] and before it changes anything: [`Error::Conflict`].
+pub(super) async fn once(request: &HttpRequest) -> Result<()> {
+    let right = request.extensions_mut().remove::<Right>();
+    match right {
+        Some(Right(signer, signature)) => signer.once(&signature).await,
+        None => Ok(()),
+    }
+}

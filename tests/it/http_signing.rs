@@ -1,0 +1,300 @@
+//! Requests of keys that sign: what is taken, what is refused and with which words, and that none does anything twice.
+
+use std::process::Command;
+
+use futures::future::join_all;
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::query_scalar;
+
+use crate::{
+    http_access,
+    http_api::site::{Answer, Site},
+    support::{
+        TestDb, make_key, redis_url, run,
+        signing::{Signer, hmac, master_key, run_with},
+        spawn_serve,
+    },
+};
+
+const DOCUMENT: &str = include_str!("../../docs/access.md");
+
+/// A service with a master key.
+async fn start() -> (TestDb, Site, String) {
+    let (db, master) = (TestDb::new().await, master_key());
+    let site = Site::start(&db, &["--master-key", &master]).await;
+    (db, site, master)
+}
+
+#[track_caller]
+fn refused(answer: Answer, words: &str) {
+    assert!(answer.headers.contains_key("www-authenticate"), "{answer:?}");
+    let problem = answer.is(401);
+    assert!(problem["detail"].as_str().unwrap().contains(words), "{words:?} is not in {problem}");
+}
+
+#[tokio::test]
+async fn a_request_is_taken_as_it_was_signed_and_no_other() {
+    let (db, site, master) = start().await;
+    site.board(json!({}), &[]).await;
+    let signer = Signer::make(&db, &master, &["--role", "server", "--board", "main"]);
+    let (post, target) = (Method::POST, "/v1/boards/main/scores?ranks=true");
+    let event = |id: &str| json!({"user_id": "ada", "points": 5, "id": id}).to_string();
+    let send = async |body: &str, signature: Option<&str>| signer.send(&site, &post, target, body, signature).await;
+    let (body, now) = (event("one"), chrono::Utc::now().timestamp());
+
+    let taken = send(&body, Some(&signer.now(&post, target, &body))).await.is(200);
+    assert_eq!(taken["periods"]["all_time"], json!({"score": 5, "rank": 1}));
+
+    let body = event("two");
+    refused(send(&body, None).await, "is missing");
+    for malformed in ["", "sesame", "t=1,v1=2", &signer.now(&post, target, &body)[1..]] {
+        refused(send(&body, Some(malformed)).await, "must be t=SECONDS,v1=HEX");
+    }
+    let right = signer.now(&post, target, &body);
+    let twice = [("centile-signature", &*right), ("centile-signature", &*right)];
+    let authorization = format!("Bearer {}", signer.key);
+    let headers = [&twice[..], &[("authorization", &*authorization), ("content-type", "application/json")]].concat();
+    refused(site.send(post.clone(), target, &headers, body.clone()).await, "must be t=SECONDS,v1=HEX");
+
+    refused(send(&body, Some(&signer.signature(now - 400, &post, target, &body))).await, " s ago");
+    refused(send(&body, Some(&signer.signature(now + 400, &post, target, &body))).await, " s from now");
+    let other = Signer { secret: "5a".repeat(32), ..signer.clone() };
+    for wrong in [
+        signer.now(&Method::PUT, target, &body),
+        signer.now(&post, "/v1/boards/main/scores", &body),
+        signer.now(&post, "/v1/boards/main/scores?ranks=false", &body),
+        signer.now(&post, target, &event("three")),
+        signer.now(&post, target, ""),
+        other.now(&post, target, &body),
+        right.replace("v1=", "v1=0").split_at(right.len()).0.to_owned(),
+    ] {
+        refused(send(&body, Some(&wrong)).await, "does not match");
+    }
+    assert_eq!(site.get("/v1/boards/main/scores/ada").await.is(200)["score"], 5, "nothing of that counted");
+
+    // Within the time either way. Only the key itself is looked at where it is a wrong one.
+    send(&body, Some(&signer.signature(now - 200, &post, target, &body))).await.is(200);
+    let body = event("three");
+    send(&body, Some(&signer.signature(now + 200, &post, target, &body))).await.is(200);
+    let digit = if signer.key.ends_with('0') { '1' } else { '0' };
+    let wrong = Signer { key: format!("{}{digit}", &signer.key[..signer.key.len() - 1]), ..signer.clone() };
+    refused(wrong.signed(&site, post.clone(), target, json!({})).await, "unknown");
+    // Others go on as they are, and what they say of signatures does not matter.
+    let plain = Signer { key: site.server_key.clone(), secret: String::new() };
+    plain.send(&site, &post, target, &event("four"), None).await.is(200);
+    plain.send(&site, &post, target, &event("five"), Some("sesame")).await.is(200);
+}
+
+#[tokio::test]
+async fn targets_are_signed_as_they_are_sent() {
+    let (db, site, master) = start().await;
+    site.board(json!({"reading": "key"}), &[("ada l/\u{e9}.x", 5)]).await;
+    let signer = Signer::make(&db, &master, &["--role", "reader"]);
+    let target = "/v1/boards/main/scores/ada%20l%2F%c3%A9.x?period=all_time&around=1";
+    signer.signed(&site, Method::GET, target, Value::Null).await.is(200);
+    signer.signed(&site, Method::HEAD, target, Value::Null).await.is(200);
+    for other in [target.replace("%c3", "%C3"), target.replace("%20", "+"), target.replace(".x", "%2Ex")] {
+        let signature = signer.now(&Method::GET, &other, "");
+        refused(signer.send(&site, &Method::GET, target, "", Some(&signature)).await, "does not match");
+    }
+    let signature = signer.now(&Method::GET, target, "");
+    refused(signer.send(&site, &Method::HEAD, target, "", Some(&signature)).await, "does not match");
+    // What a call does not read is not signed.
+    signer.send(&site, &Method::GET, target, "{}", Some(&signature)).await.is(200);
+}
+
+/// The block of shell after the marker of the document, run as it stands.
+#[tokio::test]
+async fn the_example_in_the_documentation_works() {
+    let (db, site, master) = start().await;
+    site.board(json!({"slug": "arena"}), &[]).await;
+    let signer = Signer::make(&db, &master, &["--role", "server", "--board", "arena"]);
+    let (_, block) = DOCUMENT.split_once("<!-- signed request -->\n```sh\n").unwrap();
+    let script = block.split_once("```").unwrap().0.to_owned();
+    let mut shell = Command::new("sh");
+    shell.args(["-euc", &script]).env("URL", &site.serve.url).env("KEY", &signer.key);
+    shell.env("SECRET", format!("ctls_{}", signer.secret));
+    let output = tokio::task::spawn_blocking(move || shell.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    assert_eq!(
+        (&answer["status"], &answer["periods"]["all_time"]["rank"]),
+        (&json!("accepted"), &json!(1)),
+        "{answer}"
+    );
+
+    // The values below it, for who writes another implementation.
+    let line = |start: &str| script.lines().find_map(|line| line.strip_prefix(start)).unwrap().trim_matches('\'');
+    let (_, below) = block.split_once("with the secret\n`ctls_").unwrap();
+    let (secret, below) = below.split_once('`').unwrap();
+    let hex = below.split_once("`v1=").unwrap().1.split_once('`').unwrap().0;
+    let text = format!("1700000000.POST.{}.{}", line("target="), line("body="));
+    assert_eq!(hmac(secret, text.as_bytes()), hex);
+}
+
+#[tokio::test]
+async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice() {
+    let (db, site, master) = start().await;
+    site.board(json!({"reading": "key"}), &[("ada", 40), ("bob", 30)]).await;
+    let score = site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
+    let transaction_id = score["transaction_id"].as_i64().unwrap();
+    let signer = Signer::make(&db, &master, &["--role", "admin"]);
+    signer.signed(&site, Method::GET, "/v1/keys", Value::Null).await.is(200);
+
+    let mut requests: Vec<(String, Method, String, String, String)> = Vec::new();
+    for (method, path) in http_access::matrix().into_iter().flat_map(|line| line.calls) {
+        if path.starts_with("/v1/")
+            && !requests.iter().any(|(_, known, known_path, ..)| (known, known_path) == (&method, &path))
+        {
+            let (target, body) = http_access::prepared(&site, &method, &path, transaction_id).await;
+            requests.push((String::new(), method, path, target, body));
+        }
+    }
+    assert!(requests.len() > 20, "{requests:?}");
+
+    // All but what says when the key was used last, which a wrong request may say, too.
+    let data =
+        || db.data_dump().lines().filter(|line| !line.starts_with(signer.id())).map(str::to_owned).collect::<Vec<_>>();
+    let before = data();
+    for (_, method, _, target, body) in &requests {
+        let over_more = signer.now(method, target, &format!("{body} "));
+        let elsewhere = signer.now(method, &format!("{target}x"), body);
+        for wrong in [None, Some(over_more.as_str()), Some(&elsewhere)] {
+            let answer = signer.send(&site, method, target, body, wrong).await;
+            assert_eq!(answer.status, 401, "{method} {target} {wrong:?}: {answer:?}");
+        }
+    }
+    assert_eq!(data(), before);
+
+    for (signature, method, path, target, body) in &mut requests {
+        *signature = signer.now(method, target, body);
+        let answer = signer.send(&site, method, target, body, Some(signature)).await;
+        assert!((200..300).contains(&answer.status), "{method} {path}: {answer:?}");
+    }
+    let before = data();
+    for (signature, method, path, target, body) in &requests {
+        let answer = signer.send(&site, method, target, body, Some(signature)).await;
+        let is_read = method == Method::GET || path.ends_with("/query");
+        let is_event = method == Method::POST && path.ends_with("/scores");
+        // Read again, counted once, refused.
+        let wanted = if is_read || is_event { 200 } else { 409 };
+        assert_eq!(answer.status, wanted, "{method} {path}: {answer:?}");
+        if is_event {
+            let result =
+                if answer.body.get("repeated").is_some() { &answer.body["repeated"] } else { &Value::Bool(true) };
+            assert_eq!(result, &json!(true), "{method} {path}: {answer:?}");
+        }
+    }
+    assert_eq!(data(), before);
+}
+
+#[tokio::test]
+async fn what_was_here_before_is_refused_everywhere_until_it_is_too_old_to_come_again() {
+    let (db, site, master) = start().await;
+    let other = Site::of(spawn_serve(&db, Some(&redis_url().await), &["--master-key", &master]).await, db.url());
+    let signer = Signer::make(&db, &master, &["--role", "server"]);
+    let (put, target) = (Method::PUT, "/v1/users/ada");
+    let (first, second) = (json!({"name": "Ada"}).to_string(), json!({"name": "Countess"}).to_string());
+    let signature = signer.now(&put, target, &first);
+    // Ten at once, on two instances: one does it.
+    let sites = [&site, &other];
+    let sends = (0..10).map(|place| signer.send(sites[place % 2], &put, target, &first, Some(&signature)));
+    let mut statuses: Vec<u16> = join_all(sends).await.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    assert_eq!(statuses, [vec![201], vec![409; 9]].concat());
+
+    signer.send(&site, &put, target, &second, Some(&signer.now(&put, target, &second))).await.is(200);
+    for again in
+        [signature.clone(), signature.replace(&signature[16..], &signature[16..].to_uppercase().replace("V1", "v1"))]
+    {
+        let problem = signer.send(&other, &put, target, &first, Some(&again)).await.is(409);
+        assert!(problem["detail"].as_str().unwrap().contains("sign it anew"), "{problem}");
+    }
+    assert_eq!(site.get(target).await.is(200)["name"], "Countess");
+
+    // Kept for longer than a signature is taken; then forgotten with the ids.
+    let pool = db.pool().await;
+    let kept = async || {
+        query_scalar::<_, i64>("SELECT count(*) FROM centile_store.signed_requests").fetch_one(&pool).await.unwrap()
+    };
+    let least: bool =
+        query_scalar("SELECT min(expires_at) > now() + interval '10 minutes' FROM centile_store.signed_requests")
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+    assert!(least && kept().await == 2);
+    assert!(run(&db, &["maintain"]).well().contains("0 expired ids forgotten"));
+    db.execute("UPDATE centile_store.signed_requests SET expires_at = now() - interval '1 second'").await;
+    assert!(run(&db, &["maintain"]).well().contains("2 expired ids forgotten"));
+    assert_eq!(kept().await, 0);
+}
+
+#[tokio::test]
+async fn events_of_a_key_that_signs_need_ids_each() {
+    let (db, site, master) = start().await;
+    site.board(json!({}), &[]).await;
+    let signer = Signer::make(&db, &master, &["--role", "server"]);
+    for target in ["/v1/boards/main/scores", "/v1/scores"] {
+        let post = async |body: Value| signer.signed(&site, Method::POST, target, body).await;
+        let problem = post(json!({"user_id": "ada", "points": 5})).await.is(422);
+        assert_eq!(problem["field"], "id", "{problem}");
+        let id = format!("of {target}");
+        let list = json!([{"user_id": "ada", "points": 5}, {"user_id": "ada", "points": 7, "id": id}]);
+        let results = post(list).await.is(200)["results"].clone();
+        assert_eq!(
+            (&results[0]["error"]["field"], &results[1]["status"]),
+            (&json!("[0].id"), &json!("accepted")),
+            "{results}"
+        );
+    }
+    assert_eq!(site.get("/v1/boards/main/scores/ada").await.is(200)["score"], 14);
+}
+
+#[tokio::test]
+async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_shown() {
+    let (db, site, master) = start().await;
+    site.board(json!({}), &[]).await;
+    let wanted = json!({"name": "match server", "role": "server", "signed": true});
+    let made = site.admin(Method::POST, "/v1/keys", wanted.clone()).await.is(201);
+    assert_eq!(made["signed"], true, "{made}");
+    let secret = made["signing_secret"].as_str().unwrap().strip_prefix("ctls_").unwrap().to_owned();
+    let signer = Signer { key: made["key"].as_str().unwrap().to_owned(), secret };
+    let event = json!({"user_id": "ada", "points": 5, "id": "one"});
+    signer.signed(&site, Method::POST, "/v1/boards/main/scores", event).await.is(200);
+
+    let listed = site.admin(Method::GET, "/v1/keys", Value::Null).await;
+    assert!(!listed.text.contains(&signer.secret) && !listed.text.contains("ctls_"), "{}", listed.text);
+    let listed = listed.is(200);
+    let signs = |list: &Value| {
+        let signing = list.as_array().unwrap().iter().filter(|key| key["signed"] == true).map(|key| key["id"].clone());
+        signing.collect::<Vec<_>>()
+    };
+    assert_eq!(signs(&listed["keys"]), [json!(signer.id())]);
+    assert_eq!(signs(&run(&db, &["key", "list", "--json"]).json()), [json!(signer.id())]);
+    assert!(run(&db, &["key", "list"]).well().contains("match server  server  all     active  yes"));
+    let json =
+        run_with(&db, &master, &["key", "create", "--signed", "--name", "x", "--role", "reader", "--json"]).json();
+    assert!(json["signing_secret"].as_str().unwrap().starts_with("ctls_") && json["signed"] == true, "{json}");
+    let plain = site.admin(Method::POST, "/v1/keys", json!({"name": "y", "role": "reader"})).await.is(201);
+    assert!(plain.get("signing_secret").is_none() && plain["signed"] == false, "{plain}");
+
+    let audited: Vec<Option<bool>> = query_scalar(
+        "SELECT (after -> 'signed')::boolean FROM centile.audit_log WHERE action = 'create_key' ORDER BY audit_id",
+    )
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap();
+    assert_eq!(audited, [None, None, Some(true), Some(true), None]);
+
+    // Without a master key there is nothing to keep a secret under.
+    let other = TestDb::new().await;
+    let bare = Site::start(&other, &[]).await;
+    let problem = bare.admin(Method::POST, "/v1/keys", wanted).await.is(422);
+    assert_eq!(problem["field"], "signed");
+    assert!(problem["detail"].as_str().unwrap().contains("CENTILE_MASTER_KEY"), "{problem}");
+    run(&other, &["key", "create", "--signed", "--name", "z", "--role", "reader"])
+        .refused(1, &["--signed: ", "CENTILE_MASTER_KEY"]);
+    make_key(other.url(), &["--role", "reader"]);
+    assert_eq!(run(&other, &["key", "list", "--json"]).json().as_array().unwrap().len(), 3);
+}

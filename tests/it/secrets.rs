@@ -1,0 +1,203 @@
+//! Secrets: sealed where they are kept, refused where they are examples, shown nowhere.
+
+mod shown;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{query_as, query_scalar};
+
+use crate::{
+    http_api::site::Site,
+    outbox::{
+        board, close_days,
+        receiver::{Answer, Receiver},
+        signed,
+    },
+    support::{
+        TestDb, next_number, run,
+        signing::{Signer, master_key, run_with},
+        spawn_serve,
+    },
+};
+
+/// The secrets that the database holds: of keys, then of webhooks, with whether they are sealed.
+async fn kept(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
+    query_as(
+        "SELECT * FROM (SELECT signing_secret, true FROM centile_store.api_keys WHERE signing_secret IS NOT NULL ORDER BY created_at) k
+         UNION ALL SELECT * FROM (SELECT secret, sealed FROM centile_store.webhooks ORDER BY board_id) w",
+    )
+    .fetch_all(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+/// `serve`, which is to refuse.
+fn serve(db: &TestDb, master_keys: &str) -> crate::support::Ran {
+    run_with(db, master_keys, &["serve", "--listen", "127.0.0.1:0", "--no-maintenance"])
+}
+
+fn bytes_of(webhook_secret: &str) -> Vec<u8> {
+    BASE64_STANDARD.decode(webhook_secret.trim().strip_prefix("whsec_").unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed_as_before() {
+    let (db, master) = (TestDb::new().await, master_key());
+    let (before, after) = (Receiver::start(&[]), Receiver::start(&[]));
+    for slug in ["main", "arena"] {
+        board(&db, slug).await;
+    }
+    // As it was made without a master key: in clear, of which `serve` warns once.
+    let plain = run(&db, &["webhook", "set", "--board", "main", &before.url]).well();
+    assert_eq!(kept(&db).await, [(bytes_of(&plain), false)]);
+    let mut instance = spawn_serve(&db, None, &[]).await;
+    assert!(instance.stop().await.success());
+    assert_eq!(instance.output().matches("kept in clear").count(), 1, "{}", instance.output());
+
+    let sealed = run_with(&db, &master, &["webhook", "set", "--board", "arena", &after.url]).well();
+    let signer = Signer::make(&db, &master, &["--role", "reader"]);
+    let signing: Vec<u8> =
+        (0..32).map(|byte| u8::from_str_radix(&signer.secret[byte * 2..byte * 2 + 2], 16).unwrap()).collect();
+    // A start with a master key seals what is left; another finds nothing to do.
+    let mut first = Vec::new();
+    for _ in 0..2 {
+        let mut instance = spawn_serve(&db, None, &["--master-key", &master]).await;
+        assert!(instance.stop().await.success());
+        assert!(!instance.output().contains("in clear"), "{}", instance.output());
+        let kept = kept(&db).await;
+        assert!(kept.len() == 3 && kept.iter().all(|(_, is_sealed)| *is_sealed), "{kept:?}");
+        let dump = db.data_dump();
+        for secret in [&bytes_of(&plain), &bytes_of(&sealed), &signing] {
+            let hex = secret.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+            assert!(!dump.contains(&hex), "a dump shows a secret");
+        }
+        assert!(first.is_empty() || first == kept);
+        first = kept;
+    }
+    close_days(&db.pool().await, "main", 1).await;
+    close_days(&db.pool().await, "arena", 1).await;
+    assert_eq!(run_with(&db, &master, &["outbox", "deliver"]).well(), "2 delivered, 0 failed\n");
+    signed(&before.next(), &plain);
+    signed(&after.next(), &sealed);
+}
+
+#[tokio::test]
+async fn an_event_whose_secret_cannot_be_opened_waits_and_keeps_no_other_waiting() {
+    let (db, master) = (TestDb::new().await, master_key());
+    let receivers = [Receiver::start(&[]), Receiver::start(&[])];
+    let pool = db.pool().await;
+    for (slug, receiver, keys) in [("sealed", &receivers[0], master.as_str()), ("plain", &receivers[1], "")] {
+        board(&db, slug).await;
+        run_with(&db, keys, &["webhook", "set", "--board", slug, &receiver.url]).well();
+        close_days(&pool, slug, 1).await;
+    }
+    let ran = run(&db, &["outbox", "deliver"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "1 delivered, 1 failed\n"), "{ran:?}");
+    let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
+    assert!(waiting.contains("the secret of webhook of board sealed is sealed"), "{waiting}");
+    assert_eq!((receivers[0].all().len(), receivers[1].all().len()), (0, 1));
+    db.execute("UPDATE centile_store.outbox SET next_attempt_at = clock_timestamp() WHERE delivered_at IS NULL").await;
+    assert_eq!(run_with(&db, &master, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
+}
+
+#[tokio::test]
+async fn a_master_key_is_replaced_while_everything_goes_on() {
+    let (db, old, new) = (TestDb::new().await, master_key(), master_key());
+    board(&db, "main").await;
+    let receiver = Receiver::start(&[]);
+    let webhook = run_with(&db, &old, &["webhook", "set", "--board", "main", &receiver.url]).well();
+    let signer = Signer::make(&db, &old, &["--role", "reader"]);
+    let both = format!("{new},{old}");
+    let site = Site::start(&db, &["--master-key", &both]).await;
+    let reads = async |site: &Site| signer.signed(site, Method::GET, "/v1/boards", Value::Null).await.status;
+    assert_eq!(reads(&site).await, 200);
+    serve(&db, &new).refused(1, &["--master-key: ", "not among those given"]);
+
+    let was = kept(&db).await;
+    let seal = || {
+        let (db, both) = (&db, &both);
+        move || run_with(db, both, &["secrets", "seal"]).well()
+    };
+    // Twice at once, then again.
+    let told: Vec<String> = std::thread::scope(|scope| {
+        let runs = [scope.spawn(seal()), scope.spawn(seal())];
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    let of_them = |told: &String| told.split(", ").nth(1).unwrap().split(' ').next().unwrap().parse::<u32>().unwrap();
+    assert!(told.iter().all(|told| told.starts_with("2 secrets sealed")), "{told:?}");
+    assert_eq!(told.iter().map(of_them).sum::<u32>(), 2, "{told:?}");
+    assert_eq!(seal()(), "2 secrets sealed with the first master key, 0 of them just now\n");
+    assert!(kept(&db).await.iter().zip(&was).all(|(is, was)| is != was));
+
+    assert_eq!(reads(&site).await, 200);
+    serve(&db, &old).refused(1, &["--master-key: ", "not among those given"]);
+    let alone = Site::start(&db, &["--master-key", &new]).await;
+    assert_eq!(reads(&alone).await, 200);
+    close_days(&db.pool().await, "main", 1).await;
+    assert_eq!(run_with(&db, &new, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
+    signed(&receiver.next(), &webhook);
+    run(&db, &["secrets", "seal"]).refused(1, &["--master-key: ", "CENTILE_MASTER_KEY"]);
+}
+
+#[tokio::test]
+async fn serve_starts_with_no_secret_that_it_could_not_open() {
+    let (db, master) = (TestDb::new().await, master_key());
+    let (one, two) =
+        (Signer::make(&db, &master, &["--role", "reader"]), Signer::make(&db, &master, &["--role", "reader"]));
+    serve(&db, "").refused(1, &["--master-key: ", one.id().min(two.id())]);
+    serve(&db, &master_key()).refused(1, &["--master-key: ", "not among those given"]);
+    // A sealed secret is its key's: put in another's place it opens nothing.
+    let swap = format!(
+        "UPDATE centile_store.api_keys a SET signing_secret = b.signing_secret FROM centile_store.api_keys b
+         WHERE a.id IN ('{0}', '{1}') AND b.id IN ('{0}', '{1}') AND a.id <> b.id",
+        one.id(),
+        two.id()
+    );
+    db.execute(&swap).await;
+    serve(&db, &master).refused(1, &["cannot be opened"]);
+    let site = {
+        db.execute(&swap).await;
+        Site::start(&db, &["--master-key", &master]).await
+    };
+    db.execute(&swap).await;
+    let answer = one.signed(&site, Method::GET, "/v1/boards", Value::Null).await.is(500);
+    assert!(!answer.to_string().contains("opened"), "{answer}");
+    // Whoever has lost the master key revokes what it sealed.
+    for signer in [&one, &two] {
+        run(&db, &["key", "revoke", signer.id()]).well();
+    }
+    assert!(spawn_serve(&db, None, &[]).await.stop().await.success());
+}
+
+#[tokio::test]
+async fn examples_are_refused_wherever_they_stand() {
+    let (db, master) = (TestDb::new().await, master_key());
+    board(&db, "main").await;
+    let zeroes = BASE64_STANDARD.encode([0; 32]);
+    let words = BASE64_STANDARD.encode("not random at all, but 32 bytes.");
+    for example in ["changeme", &zeroes, &words, &format!("{master},{zeroes}")] {
+        for command in [["secrets", "seal"].as_slice(), &["serve", "--listen", "127.0.0.1:0"], &["key", "list"]] {
+            let refused = run_with(&db, example, command);
+            refused.refused(1, &["--master-key: ", "openssl rand -base64 32"]);
+            assert!(!refused.err.contains(example), "{refused:?}");
+        }
+    }
+    // A key as the comment of `create_key` makes it, and one of those that come to mind.
+    let last = "0123456789abcdef".repeat(4);
+    for secret in ["64 random hexadecimal digits", &"0".repeat(64), &last] {
+        let id = format!("{:016x}", next_number());
+        db.execute(&format!("SELECT centile.create_key('{id}', 'x{id}', 'server', '{{}}', NULL, sha256('{secret}'))"))
+            .await;
+        serve(&db, "").refused(1, &[&format!("the secret of key {id} is an example")]);
+        run(&db, &["key", "revoke", &id]).well();
+    }
+    // A webhook as the comment of `set_webhook` makes it.
+    db.execute("SELECT centile.set_webhook('main', 'http://127.0.0.1:9/', decode(repeat('5a', 32), 'hex'))").await;
+    for keys in ["", &master] {
+        serve(&db, keys).refused(1, &["the secret of webhook of board main is an example"]);
+    }
+    run(&db, &["webhook", "set", "--board", "main", "http://127.0.0.1:9/"]).well();
+    let site = Site::start(&db, &[]).await;
+    site.admin(Method::GET, "/v1/keys", json!(null)).await.is(200);
+}
