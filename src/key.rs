@@ -175,19 +175,18 @@ pub(crate) async fn authenticate(service: &Service, authorization: Option<&str>)
         .and_then(|(scheme, key)| scheme.eq_ignore_ascii_case("bearer").then_some(key.trim_start()))
         .ok_or_else(|| Error::Unauthorized("the key is sent as Authorization: Bearer ctl_…".to_owned()))?;
     let (id, secret) = parse(text).ok_or_else(refused)?;
-    let (known, is_new) = match service.keys.0.get(id) {
-        Some(known) => (known, false),
-        None => {
-            let stored = service.store.key(id).await?.ok_or_else(refused)?;
-            let open = |sealed: Vec<u8>| SigningSecret::open(service.master_keys.as_deref(), id, &sealed);
-            let known = Arc::new(KnownKey {
-                key: Arc::new(stored.key),
-                secret_sha256: stored.secret_sha256,
-                signing_secret: stored.signing_secret.map(open).transpose()?,
-            });
-            service.keys.0.insert(id.to_owned(), Arc::clone(&known));
-            (known, true)
-        }
+    let (known, is_new) = if let Some(known) = service.keys.0.get(id) {
+        (known, false)
+    } else {
+        let stored = service.store.key(id).await?.ok_or_else(refused)?;
+        let open = |sealed: Vec<u8>| SigningSecret::open(service.master_keys.as_deref(), id, &sealed);
+        let known = Arc::new(KnownKey {
+            key: Arc::new(stored.key),
+            secret_sha256: stored.secret_sha256,
+            signing_secret: stored.signing_secret.map(open).transpose()?,
+        });
+        service.keys.0.insert(id.to_owned(), Arc::clone(&known));
+        (known, true)
     };
     let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&known.secret_sha256));
     if !matches || known.key.state() != KeyState::Active {

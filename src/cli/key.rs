@@ -50,7 +50,7 @@ pub(super) struct Create {
     /// A board that it is for, again for each; all boards unless given
     #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
     boards: Vec<BoardSlug>,
-    /// Has each of its requests signed with a secret of its own, which CENTILE_MASTER_KEY seals in the database
+    /// Has each of its requests signed with a secret of its own, which `CENTILE_MASTER_KEY` seals in the database
     #[arg(long)]
     signed: bool,
     /// How long it works: a number of minutes, hours, days or weeks, such as 90m, 12h, 30d or 2w

@@ -136,7 +136,7 @@ impl Store {
         let keepers = pool(KEEPER_CONNECTIONS, &reading);
         let (lookups, readers) = warm(read_connections, &reading, READ_SOON);
         let (recorders, writers) = warm(write_connections, &quick, WRITE_SOON);
-        Ok(Self { keepers, readers, writers, lookups, recorders, patient })
+        Ok(Self { readers, lookups, writers, recorders, keepers, patient })
     }
 
     /// Whether the database has a newer schema than the one that this program was built for. [`Error::Unavailable`] when it lacks

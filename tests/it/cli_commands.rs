@@ -193,7 +193,8 @@ async fn players_are_named_banned_and_reset() {
 async fn help_names_every_setting_and_no_secret() {
     let commands = ["serve", "demo", "migrate", "board create", "board list", "board show", "key create", "key list"];
     let more = ["key revoke", "user show", "user set", "user ban", "user unban", "score void", "score reset"];
-    let everywhere = ["DATABASE_URL", "REDIS_URL", "REDIS_PREFIX", "CENTILE_LOG", "CENTILE_LOG_FORMAT"];
+    let everywhere =
+        ["DATABASE_URL", "REDIS_URL", "REDIS_PREFIX", "CENTILE_MASTER_KEY", "CENTILE_LOG", "CENTILE_LOG_FORMAT"];
     let instance = "LISTEN WORKERS DEFAULT_BOARD BODY_LIMIT READ_CONNECTIONS WRITE_CONNECTIONS NO_MAINTENANCE";
     let demo = "DEMO_DIR GAMES_PER_SECOND DEMO_SEED";
     for command in commands.into_iter().chain(more) {
@@ -201,11 +202,12 @@ async fn help_names_every_setting_and_no_secret() {
         arguments.push("--help");
         let help = centile()
             .args(arguments)
-            .env("DATABASE_URL", "postgres://u:secret@h/d")
-            .env("REDIS_URL", "redis://:secret@h")
+            .env("DATABASE_URL", "postgres://u:hunter2@h/d")
+            .env("REDIS_URL", "redis://:hunter2@h")
+            .env("CENTILE_MASTER_KEY", "hunter2")
             .output();
         let help = String::from_utf8(help.unwrap().stdout).unwrap();
-        assert!(!help.contains("secret"), "{help}");
+        assert!(!help.contains("hunter2"), "{help}");
         let mut settings = everywhere.map(str::to_owned).to_vec();
         for (commands, names) in [(["serve", "demo"].as_slice(), instance), (&["demo"], demo)] {
             if commands.contains(&command) {

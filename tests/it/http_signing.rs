@@ -99,7 +99,8 @@ async fn targets_are_signed_as_they_are_sent() {
         refused(signer.send(&site, &Method::GET, target, "", Some(&signature)).await, "does not match");
     }
     let signature = signer.now(&Method::GET, target, "");
-    refused(signer.send(&site, &Method::HEAD, target, "", Some(&signature)).await, "does not match");
+    // Without a body there are no words.
+    signer.send(&site, &Method::HEAD, target, "", Some(&signature)).await.is(401);
     // What a call does not read is not signed.
     signer.send(&site, &Method::GET, target, "{}", Some(&signature)).await.is(200);
 }
@@ -153,9 +154,12 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
     }
     assert!(requests.len() > 20, "{requests:?}");
 
-    // All but what says when the key was used last, which a wrong request may say, too.
-    let data =
-        || db.data_dump().lines().filter(|line| !line.starts_with(signer.id())).map(str::to_owned).collect::<Vec<_>>();
+    // All but the key's own row, which says when it was last used: a wrong request may say so, too.
+    let data = || {
+        let dump = db.data_dump();
+        let lines = dump.lines().filter(|line| !line.starts_with(signer.id()) && !line.contains("restrict "));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
     let before = data();
     for (_, method, _, target, body) in &requests {
         let over_more = signer.now(method, target, &format!("{body} "));
@@ -165,7 +169,7 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
             assert_eq!(answer.status, 401, "{method} {target} {wrong:?}: {answer:?}");
         }
     }
-    assert_eq!(data(), before);
+    assert!(data() == before, "the data have changed");
 
     for (signature, method, path, target, body) in &mut requests {
         *signature = signer.now(method, target, body);
@@ -186,7 +190,7 @@ async fn no_call_does_anything_before_its_signature_is_right_nor_does_it_twice()
             assert_eq!(result, &json!(true), "{method} {path}: {answer:?}");
         }
     }
-    assert_eq!(data(), before);
+    assert!(data() == before, "the data have changed");
 }
 
 #[tokio::test]

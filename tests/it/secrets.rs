@@ -5,15 +5,11 @@ mod shown;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::{query_as, query_scalar};
+use sqlx::query_as;
 
 use crate::{
     http_api::site::Site,
-    outbox::{
-        board, close_days,
-        receiver::{Answer, Receiver},
-        signed,
-    },
+    outbox::{board, close_days, receiver::Receiver, signed},
     support::{
         TestDb, next_number, run,
         signing::{Signer, master_key, run_with},
@@ -78,8 +74,8 @@ async fn the_database_has_no_secret_that_it_could_read_and_every_event_is_signed
     close_days(&db.pool().await, "main", 1).await;
     close_days(&db.pool().await, "arena", 1).await;
     assert_eq!(run_with(&db, &master, &["outbox", "deliver"]).well(), "2 delivered, 0 failed\n");
-    signed(&before.next(), &plain);
-    signed(&after.next(), &sealed);
+    signed(&before.next(), plain.trim());
+    signed(&after.next(), sealed.trim());
 }
 
 #[tokio::test]
@@ -136,7 +132,7 @@ async fn a_master_key_is_replaced_while_everything_goes_on() {
     assert_eq!(reads(&alone).await, 200);
     close_days(&db.pool().await, "main", 1).await;
     assert_eq!(run_with(&db, &new, &["outbox", "deliver"]).well(), "1 delivered, 0 failed\n");
-    signed(&receiver.next(), &webhook);
+    signed(&receiver.next(), webhook.trim());
     run(&db, &["secrets", "seal"]).refused(1, &["--master-key: ", "CENTILE_MASTER_KEY"]);
 }
 

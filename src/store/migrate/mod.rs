@@ -96,7 +96,7 @@ async fn connect(url: &str) -> Result<PgConnection> {
         )
     };
     let options = PgConnectOptions::from_str(url)
-        .map_err(|error| Error::invalid("database_url", format!("cannot be read: {error}")))?
+        .map_err(unavailable)?
         .application_name("centile")
         .options([("centile.asks", "directly")]);
     let mut connection =
@@ -214,7 +214,13 @@ fn internal(path: &str, error: &dyn std::error::Error) -> Error {
     Error::Internal(format!("{path}: {error}"))
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the shape that map_err takes")]
 fn unavailable(error: sqlx::Error) -> Error {
-    Error::unavailable(format!("cannot connect to PostgreSQL: {error}"))
+    match error {
+        // The cause may repeat a part of the address, and the password with it.
+        sqlx::Error::Configuration(_) => Error::invalid(
+            "database_url",
+            "cannot be read: it must look like postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+        ),
+        error => Error::unavailable(format!("cannot connect to PostgreSQL: {error}")),
+    }
 }

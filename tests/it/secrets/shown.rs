@@ -1,16 +1,20 @@
 //! What the program says of itself, at its most talkative, while all goes wrong that can: no secret is among it.
 
+use std::{
+    io::{Read as _, Write as _},
+    net::TcpStream,
+};
+
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use centile::local::LocalRedis;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{board, close_days};
 use crate::{
-    http_api::site::Site,
+    http_api::site::{Answer, Site},
     support::{
-        Ran, Serve, TestDb, centile, folder, make_key,
-        signing::{Signer, master_key, run_with},
+        Ran, Serve, TestDb, centile, make_key, own_redis,
+        signing::{Signer, master_key},
     },
 };
 
@@ -18,25 +22,59 @@ const DATABASE_PASSWORD: &str = "Zk4-password-of-the-database";
 const WRONG_PASSWORD: &str = "Zk5-wrong-password";
 const REDIS_PASSWORD: &str = "Zk6-password-of-redis";
 const FORMATS: [&str; 2] = ["text", "json"];
+const SERVE: [&str; 3] = ["serve", "--listen", "127.0.0.1:0"];
+const SET_WEBHOOK: [&str; 5] = ["webhook", "set", "--board", "main", "http://127.0.0.1:1/hook"];
 
-/// What was said, by whom, and what must not be among it.
-#[derive(Default)]
-struct Heard {
+/// Where everything is, with the passwords for it; what was said, by whom, and what must not be among it.
+struct Scene {
+    login: String,
+    /// Host, port and name of the database.
+    place: String,
+    redis_port: u16,
+    master: String,
+    webhook_secret: String,
     secrets: Vec<String>,
     said: Vec<(String, String)>,
 }
 
-impl Heard {
-    fn hear(&mut self, what: impl Into<String>, text: impl Into<String>) {
-        self.said.push((what.into(), text.into()));
+impl Scene {
+    fn database(&self, password: &str) -> String {
+        format!("postgres://{}:{password}@{}", self.login, self.place)
     }
 
-    fn ran(&mut self, ran: &Ran, what: &str) {
-        self.hear(what, format!("{}\n{}", ran.out, ran.err));
+    fn redis(&self, password: &str) -> String {
+        format!("redis://:{password}@127.0.0.1:{}", self.redis_port)
+    }
+
+    /// Runs a command with all secrets among its variables.
+    fn run(&self, database: &str, redis: &str, format: &str, arguments: &[&str]) -> Ran {
+        let mut command = centile();
+        command.args(arguments).env("DATABASE_URL", database).env("REDIS_URL", redis);
+        command.env("CENTILE_MASTER_KEY", &self.master).env("CENTILE_WEBHOOK_SECRET", &self.webhook_secret);
+        command.env("CENTILE_LOG", "trace").env("CENTILE_LOG_FORMAT", format).env("RUST_BACKTRACE", "1");
+        Ran::of(&mut command)
+    }
+
+    /// As it should be.
+    fn run_well(&self, format: &str, arguments: &[&str]) -> Ran {
+        self.run(&self.database(DATABASE_PASSWORD), &self.redis(REDIS_PASSWORD), format, arguments)
+    }
+
+    fn hear(&mut self, what: impl Into<String>, text: String) {
+        self.said.push((what.into(), text));
+    }
+
+    fn hear_ran(&mut self, what: &[&str], ran: &Ran) {
+        self.hear(what.join(" "), format!("{}\n{}", ran.out, ran.err));
+    }
+
+    fn hear_answer(&mut self, what: &str, answer: &Answer, sent: &str) {
+        // What a caller has sent may come back to that caller.
+        self.hear(what, format!("{:?} {}", answer.headers, answer.text.replace(sent, "")));
     }
 
     fn check(&self) {
-        assert!(self.secrets.len() > 8 && self.said.len() > 30, "{} said", self.said.len());
+        assert!(self.secrets.len() > 12 && self.said.len() > 150, "{} said", self.said.len());
         for secret in &self.secrets {
             assert!(secret.len() > 10, "{secret}");
             for (what, text) in &self.said {
@@ -47,137 +85,153 @@ impl Heard {
     }
 }
 
-#[tokio::test]
-async fn no_secret_is_in_a_log_an_answer_an_error_or_help() {
-    let (db, master) = (TestDb::new().await, master_key());
-    let redis = LocalRedis::start_with(&folder("redis"), &[("requirepass", REDIS_PASSWORD)]).unwrap();
-    let (login, _) = db.login("SUPERUSER").await;
-    db.execute(&format!("ALTER ROLE {login} PASSWORD '{DATABASE_PASSWORD}'")).await;
-    let place = db.url().split_once('@').unwrap().1.to_owned();
-    let url = |password: &str| format!("postgres://{login}:{password}@{place}");
-    let redis_url = |password: &str| format!("redis://:{password}@127.0.0.1:{}", redis.port());
-    let webhook_secret = format!("whsec_{}", master_key());
-    board(&db, "main").await;
-    let signer = Signer::make(&db, &master, &["--role", "admin"]);
-    let plain = make_key(db.url(), &["--role", "admin"]);
-    let mut heard = Heard::default();
-    for secret in [
-        DATABASE_PASSWORD,
-        WRONG_PASSWORD,
-        REDIS_PASSWORD,
-        &master,
-        &webhook_secret[6..],
-        &signer.secret,
-        &plain[21..],
-        &signer.key[21..],
-    ] {
-        heard.secrets.push(secret.to_owned());
-    }
-    // As bytes, in the two ways in which they are shown.
-    for text in [master.as_str(), &webhook_secret[6..]] {
-        let bytes = BASE64_STANDARD.decode(text).unwrap();
-        heard.secrets.push(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")));
-        heard.secrets.push(format!("{:?}", &bytes[..8]).trim_matches(['[', ']']).to_owned());
-    }
+/// Has a Redis ask for its password from now on.
+fn ask_for_password(port: u16) {
+    let mut redis = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    write!(redis, "CONFIG SET requirepass {REDIS_PASSWORD}\r\n").unwrap();
+    let mut answer = [0; 5];
+    redis.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"+OK\r\n");
+}
 
-    let set = |database: &str, redis: &str, format: &str, arguments: &[&str]| {
-        let mut command = centile();
-        command.args(arguments).env("DATABASE_URL", database).env("REDIS_URL", redis);
-        command.env("CENTILE_MASTER_KEY", &master).env("CENTILE_WEBHOOK_SECRET", &webhook_secret);
-        command.env("CENTILE_LOG", "trace").env("CENTILE_LOG_FORMAT", format).env("RUST_BACKTRACE", "1");
-        Ran::of(&mut command)
-    };
-    let (good, cache) = (url(DATABASE_PASSWORD), redis_url(REDIS_PASSWORD));
-    let webhook = ["webhook", "set", "--board", "main", "http://127.0.0.1:1/hook"];
-    set(&good, &cache, "text", &webhook).well();
-    close_days(&db.pool().await, "main", 1).await;
-    let listen = ["serve", "--listen", "127.0.0.1:0"];
+/// What commands say that go well, and those that cannot.
+fn hear_commands(scene: &mut Scene) {
     for format in FORMATS {
-        // What goes well, and what a receiver that is not there makes of it.
         for arguments in [
-            webhook.as_slice(),
+            SET_WEBHOOK.as_slice(),
             &["webhook", "show", "--board", "main"],
             &["secrets", "seal"],
+            &["outbox", "resend", "1"],
             &["outbox", "deliver"],
             &["outbox", "list"],
             &["maintain"],
             &["key", "list"],
             &["migrate"],
         ] {
-            heard.ran(&set(&good, &cache, format, arguments), "a command");
+            let ran = scene.run_well(format, arguments);
+            assert_eq!(ran.code == Some(0), arguments != ["outbox", "deliver"], "{ran:?}");
+            scene.hear_ran(arguments, &ran);
         }
-        for arguments in
-            [listen.as_slice(), &["board", "list"], &["migrate"], &["import", "/nonexistent", "--board", "main"]]
-        {
-            for database in [
-                url(WRONG_PASSWORD),
-                format!("postgres://{login}:{WRONG_PASSWORD}@127.0.0.1:1/nowhere"),
-                format!("postgres://{login}:{WRONG_PASSWORD}@nowhere.invalid/nowhere"),
-                format!("postgres://{login}:{WRONG_PASSWORD}@127.0.0.1:port/nowhere"),
-                format!("postgres://{login}:{WRONG_PASSWORD}@127.0.0.1:1/nowhere?pasword={DATABASE_PASSWORD}"),
-                format!("postgres://{login}:{WRONG_PASSWORD}@127.0.0.1:1/nowhere?sslmode={DATABASE_PASSWORD}"),
-                format!("{login}:{WRONG_PASSWORD}@127.0.0.1"),
+        for arguments in [SERVE.as_slice(), &["board", "list"], &["migrate"]] {
+            for place in [
+                "",
+                "@127.0.0.1:1/nowhere",
+                "@nowhere.invalid/nowhere",
+                "@127.0.0.1:port/nowhere",
+                &format!("@127.0.0.1:1/nowhere?pasword={DATABASE_PASSWORD}"),
+                &format!("@127.0.0.1:1/nowhere?sslmode={DATABASE_PASSWORD}"),
             ] {
-                let ran = set(&database, &cache, format, arguments);
+                let database = match place {
+                    "" => scene.database(WRONG_PASSWORD),
+                    _ => format!("postgres://{}:{WRONG_PASSWORD}{place}", scene.login),
+                };
+                let ran = scene.run(&database, &scene.redis(REDIS_PASSWORD), format, arguments);
                 assert_eq!(ran.code, Some(1), "{ran:?}");
-                heard.ran(&ran, "a command without a database");
+                scene.hear_ran(arguments, &ran);
             }
-            heard.ran(
-                &set(&good, &format!("redis//:{REDIS_PASSWORD}@x"), format, &["serve", "--listen", "256"]),
-                "an address",
-            );
-            heard.ran(&set(&good, &format!("redis//:{REDIS_PASSWORD}@x"), format, &listen), "no address of Redis");
+            let ran = scene.run(&format!("x:{WRONG_PASSWORD}@127.0.0.1"), "", format, arguments);
+            scene.hear_ran(arguments, &ran);
         }
+        let database = scene.database(DATABASE_PASSWORD);
+        let ran = scene.run(&database, &format!("redis//:{REDIS_PASSWORD}@x"), format, &SERVE);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        scene.hear_ran(&SERVE, &ran);
     }
     for command in ["serve", "demo", "migrate", "key create", "webhook set", "secrets seal", "nonsense"] {
         for help in ["--help", "-h", "--nonsense"] {
             let arguments: Vec<&str> = command.split(' ').chain([help]).collect();
-            heard.ran(&set(&good, &cache, "text", &arguments), "help");
+            let ran = scene.run_well("text", &arguments);
+            scene.hear_ran(&arguments, &ran);
         }
     }
     // What is shown once is shown where it is asked for, and nowhere else.
-    let made = set(&good, &cache, "text", &["key", "create", "--signed", "--name", "x", "--role", "reader"]);
+    let made = scene.run_well("text", &["key", "create", "--signed", "--name", "x", "--role", "reader"]);
     for line in made.out.trim().lines() {
-        heard.secrets.push(line.rsplit('_').next().unwrap().to_owned());
+        scene.secrets.push(line.rsplit('_').next().unwrap().to_owned());
     }
-    heard.hear("key create", made.err.clone());
+    scene.hear("key create", made.err);
+}
 
-    for (format, redis_password) in FORMATS.into_iter().zip([REDIS_PASSWORD, WRONG_PASSWORD]) {
-        let flags = ["--log", "trace", "--log-format", format, "--maintenance-every", "1", "--master-key", &master]
-            .map(str::to_owned);
-        let (good, cache, prefix) = (good.clone(), redis_url(redis_password), db.redis_prefix());
-        let serve =
-            tokio::task::spawn_blocking(move || Serve::spawn(&good, Some(&cache), &prefix, &flags)).await.unwrap();
-        let mut site = Site { serve, server_key: plain.clone(), admin_key: plain.clone() };
-        let wrong = format!("{}0", &plain[..plain.len() - 1]);
-        let body = || json!({"user_id": "ada", "points": 1, "id": format!("{format}-1")});
-        for path in ["/v1/boards/main/scores", "/v1/keys", "/v1/users/ada", "/nowhere"] {
-            for (key, body) in
-                [(&plain, body().to_string()), (&wrong, body().to_string()), (&plain, format!("{{{plain}"))]
-            {
-                for method in [Method::POST, Method::PUT, Method::GET] {
-                    let answer = site.json(method, path, key, body.clone()).await;
-                    // What a caller sends may come back to the same caller.
-                    heard.hear(path, format!("{:?} {}", answer.headers, answer.text.replace(&plain, "")));
-                }
+/// What an instance answers and logs, with this password for Redis, while it is asked for what it cannot do.
+async fn hear_instance(scene: &mut Scene, db: &TestDb, keys: (&Signer, &str), format: &str, redis_password: &str) {
+    let (signer, plain) = keys;
+    let flags = ["--log", "trace", "--log-format", format, "--maintenance-every", "1", "--master-key", &scene.master];
+    let flags = flags.map(str::to_owned);
+    let (database, redis) = (scene.database(DATABASE_PASSWORD), scene.redis(redis_password));
+    let prefix = db.redis_prefix();
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&database, Some(&redis), &prefix, &flags));
+    let mut site = Site { serve: serve.await.unwrap(), server_key: plain.to_owned(), admin_key: plain.to_owned() };
+    let wrong = format!("{}0", &plain[..plain.len() - 1]);
+    let event = json!({"user_id": "ada", "points": 1, "id": format}).to_string();
+    for path in ["/v1/boards/main/scores", "/v1/keys", "/v1/users/ada", "/nowhere"] {
+        for (key, body) in [(plain, &event), (&wrong, &event), (plain, &format!("{{{plain}"))] {
+            for method in [Method::POST, Method::PUT, Method::GET] {
+                let answer = site.json(method, path, key, body.clone()).await;
+                scene.hear_answer(path, &answer, plain);
             }
-            let answer = signer.signed(&site, Method::POST, path, body()).await;
-            heard.hear(path, format!("{:?} {}", answer.headers, answer.text));
-            let answer = signer.send(&site, &Method::POST, path, "{}", Some("t=1,v1=2")).await;
-            heard.hear(path, format!("{:?} {}", answer.headers, answer.text));
         }
-        // A fault of the service's own.
-        db.execute("ALTER TABLE centile_store.api_keys RENAME COLUMN signing_secret TO gone").await;
-        for path in ["/v1/keys", "/metrics", "/readyz", "/healthz", "/openapi.json"] {
-            let answer = site.admin(Method::GET, path, Value::Null).await;
-            heard.hear(path, answer.text);
+        let signature = signer.now(&Method::POST, path, &event);
+        for signature in [Some(&*signature), Some("t=1,v1=2"), None] {
+            let answer = signer.send(&site, &Method::POST, path, &event, signature).await;
+            scene.hear_answer(path, &answer, "");
         }
-        db.execute("ALTER TABLE centile_store.api_keys RENAME COLUMN gone TO signing_secret").await;
-        assert!(site.serve.stop().await.success());
-        let output = site.serve.output();
-        assert!(output.lines().count() > 500, "{} lines", output.lines().count());
-        heard.hear(format!("serve, {format}"), output);
     }
-    heard.check();
-    assert_eq!(run_with(&db, &master, &["secrets", "seal"]).code, Some(0));
+    // A fault: what is known of a key cannot be read any more.
+    db.execute("ALTER TABLE centile_store.api_keys RENAME COLUMN secret_sha256 TO gone").await;
+    // An id that is not cached.
+    let unknown = signer.key.replace(signer.id(), "0123456789abcdef");
+    for key in [&signer.key, &unknown] {
+        let answer = site.json(Method::GET, "/v1/keys", key, String::new()).await;
+        scene.hear_answer("/v1/keys", &answer, "");
+    }
+    for path in ["/metrics", "/readyz", "/healthz", "/openapi.json"] {
+        let answer = site.admin(Method::GET, path, Value::Null).await;
+        scene.hear_answer(path, &answer, "");
+    }
+    db.execute("ALTER TABLE centile_store.api_keys RENAME COLUMN gone TO secret_sha256").await;
+    assert!(site.serve.stop().await.success());
+    let output = site.serve.output();
+    assert!(output.lines().count() > 500, "{} lines", output.lines().count());
+    scene.hear(format!("serve, {format}"), output);
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
+
+#[tokio::test]
+async fn no_secret_is_in_a_log_an_answer_an_error_or_help() {
+    let (db, redis) = (TestDb::new().await, own_redis());
+    ask_for_password(redis.port());
+    let (login, _) = db.login("SUPERUSER").await;
+    db.execute(&format!("ALTER ROLE {login} PASSWORD '{DATABASE_PASSWORD}'")).await;
+    board(&db, "main").await;
+    let mut scene = Scene {
+        login,
+        place: db.url().split_once('@').unwrap().1.to_owned(),
+        redis_port: redis.port(),
+        master: master_key(),
+        webhook_secret: format!("whsec_{}", master_key()),
+        secrets: Vec::new(),
+        said: Vec::new(),
+    };
+    let signer = Signer::make(&db, &scene.master, &["--role", "admin"]);
+    let plain = make_key(db.url(), &["--role", "admin"]);
+    let texts = [scene.master.clone(), scene.webhook_secret[6..].to_owned()];
+    let others = [DATABASE_PASSWORD, WRONG_PASSWORD, REDIS_PASSWORD, &signer.secret, &plain[21..], &signer.key[21..]];
+    scene.secrets.extend(others.map(str::to_owned).into_iter().chain(texts.clone()));
+    // As bytes, in the two ways in which bytes are shown.
+    for bytes in texts.map(|text| BASE64_STANDARD.decode(text).unwrap()) {
+        scene.secrets.push(hex(&bytes));
+        scene.secrets.push(format!("{:?}", &bytes[..8]).trim_matches(['[', ']']).to_owned());
+    }
+    scene.run_well("text", &SET_WEBHOOK).well();
+    close_days(&db.pool().await, "main", 1).await;
+
+    hear_commands(&mut scene);
+    for (format, redis_password) in FORMATS.into_iter().zip([REDIS_PASSWORD, WRONG_PASSWORD]) {
+        hear_instance(&mut scene, &db, (&signer, &plain), format, redis_password).await;
+    }
+    scene.check();
 }
