@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
-# (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, with `bench` also wrk. Quick when
-# nothing is missing.
+# (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, and openssl and curl, with which tests sign
+# and send what a newcomer would; with `bench` also wrk. Quick when nothing is missing.
 #
 # Centile starts private servers of its own from these programs. The services that the packages would set up on this
 # machine are neither started nor enabled, and no database cluster is made.
@@ -32,6 +32,12 @@ has_redis() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v redis-server val
 has_pgbouncer() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v pgbouncer >/dev/null; }
 
 has_compiler() { command -v cc >/dev/null; }
+
+has_openssl() { command -v openssl >/dev/null; }
+
+has_curl() { command -v curl >/dev/null; }
+
+has_all_for_tests() { has_pgbouncer && has_openssl && has_curl; }
 
 # The one that compares systems: later versions may count otherwise. What it says goes out with a status of failure.
 has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
@@ -107,13 +113,13 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer openssl curl"
     elif command -v pacman >/dev/null; then
-        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer"
+        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer openssl curl"
     elif [ "$(uname -s)" = Darwin ]; then
         say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer."
+        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl and curl."
     fi
     say "none of their services needs to run: Centile starts private ones."
     exit 1
@@ -124,7 +130,11 @@ missing=() packages=()
 if ! has_postgres; then missing+=("PostgreSQL server >= $POSTGRES_OLDEST") packages+=(postgresql); fi
 if ! has_redis; then missing+=("Redis server") packages+=(redis-server); fi
 if ! has_compiler; then missing+=("C compiler") packages+=(gcc libc6-dev); fi
-if [ "${1:-}" = test ] && ! has_pgbouncer; then missing+=(PgBouncer) packages+=(pgbouncer); fi
+if [ "${1:-}" = test ]; then
+    if ! has_pgbouncer; then missing+=(PgBouncer) packages+=(pgbouncer); fi
+    if ! has_openssl; then missing+=(openssl) packages+=(openssl); fi
+    if ! has_curl; then missing+=(curl) packages+=(curl); fi
+fi
 if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
 if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi
 
@@ -135,7 +145,7 @@ if command -v apt-get >/dev/null; then
         say "Add the repository of https://www.postgresql.org/download/linux/ and run this again."
         exit 1
     fi
-    if ! has_redis || ! has_compiler || { [ "${1:-}" = test ] && ! has_pgbouncer; } || { [ "${1:-}" = bench ] && ! has_wrk; }; then
+    if ! has_redis || ! has_compiler || { [ "${1:-}" = test ] && ! has_all_for_tests; } || { [ "${1:-}" = bench ] && ! has_wrk; }; then
         say "the packages were installed, and a program is still missing: ${missing[*]}"
         exit 1
     fi

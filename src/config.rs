@@ -307,3 +307,31 @@ pub fn value<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String>
         other => other.to_string(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use base64::{Engine as _, prelude::BASE64_STANDARD};
+    use clap::FromArgMatches as _;
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::service::Service;
+
+    #[tokio::test]
+    async fn what_is_shown_of_settings_and_service_holds_no_secret() -> Result<()> {
+        let master_key = BASE64_STANDARD.encode(Sha256::digest("a master key"));
+        let matches = Config::augment_args(clap::Command::new("centile")).get_matches_from([
+            "centile",
+            "--database-url=postgres://u:hunter2@127.0.0.1:1/d",
+            "--redis-url=redis://:hunter2@127.0.0.1:1",
+            &format!("--master-key={master_key}"),
+        ]);
+        let config = Config::from_arg_matches(&matches).map_err(|error| Error::Internal(error.to_string()))?;
+        let settings = config.for_command()?;
+        let service = Service::connect(&settings).await?;
+        let shown = format!("{config:?} {settings:?} {service:?}");
+        assert!(shown.contains("Store") && !shown.contains("hunter2") && !shown.contains(&master_key), "{shown}");
+        service.shut_down().await;
+        Ok(())
+    }
+}
