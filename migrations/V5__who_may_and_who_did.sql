@@ -59,3 +59,53 @@ COMMENT ON TABLE centile_store.signed_requests IS
 'Signatures of requests that changed something, until they are too old to be taken again: whoever sends one a second time is refused.';
 CREATE INDEX signed_requests_expires_at_idx ON centile_store.signed_requests (expires_at);
 GRANT SELECT, INSERT, UPDATE, DELETE ON centile_store.signed_requests TO centile_service;
+
+-- Rules against cheating -------------------------------------------------------------------------------------------
+
+ALTER TABLE centile_store.boards
+    ADD COLUMN events_per_minute integer,
+    ADD COLUMN gain_max          jsonb NOT NULL DEFAULT '{}',
+    ADD COLUMN on_violation      text  NOT NULL DEFAULT 'refuse',
+    ADD CONSTRAINT boards_events_per_minute_range CHECK (events_per_minute BETWEEN 1 AND 10000),
+    ADD CONSTRAINT boards_gain_max_kinds CHECK (
+        jsonb_typeof(gain_max) = 'object' AND gain_max - (periods || '{season}'::text[]) = '{}'),
+    ADD CONSTRAINT boards_gain_max_positive CHECK (
+        NOT jsonb_path_exists(gain_max, '$.* ? (!(@.type() == "number" && @ >= 1 && @ <= 9007199254740991))')
+        AND position('.' IN gain_max::text) = 0),
+    ADD CONSTRAINT boards_on_violation_known CHECK (on_violation IN ('refuse', 'quarantine'));
+COMMENT ON COLUMN centile_store.boards.events_per_minute IS 'Most scores of one player in any 60 seconds; NULL: any number.';
+COMMENT ON COLUMN centile_store.boards.gain_max IS 'The most that a player may gain in a period, by its kind; of a kind that is absent, anything.';
+COMMENT ON COLUMN centile_store.boards.on_violation IS 'What becomes of an event that breaks a rule: it is refused, or kept apart (quarantine) until an administrator decides.';
+
+CREATE TABLE centile_store.quarantine (
+    id             bigint      GENERATED ALWAYS AS IDENTITY,
+    board_id       integer     NOT NULL,
+    user_id        bigint      NOT NULL,
+    points         bigint      NOT NULL,
+    tiebreak       smallint,
+    reason         text,
+    external_id    text        COLLATE "C",
+    rule           text        NOT NULL,
+    detail         text        NOT NULL,
+    submitted_at   timestamptz NOT NULL,
+    state          text        NOT NULL DEFAULT 'waiting',
+    decided_at     timestamptz,
+    decided_by     text,
+    decided_why    text,
+    transaction_id bigint,
+    CONSTRAINT quarantine_pkey PRIMARY KEY (id),
+    CONSTRAINT quarantine_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards (id),
+    CONSTRAINT quarantine_rule_known CHECK (rule IN ('points_out_of_bounds', 'too_many_events', 'gain_too_large')),
+    CONSTRAINT quarantine_state_known CHECK (state IN ('waiting', 'accepted', 'rejected')),
+    CONSTRAINT quarantine_decided_by_somebody CHECK ((state = 'waiting') = (decided_at IS NULL) AND (state = 'waiting') = (decided_by IS NULL)),
+    CONSTRAINT quarantine_accepted_into_ledger CHECK ((state = 'accepted') = (transaction_id IS NOT NULL))
+);
+COMMENT ON TABLE centile_store.quarantine IS
+'Events that broke a rule of their board, as they were submitted, and what an administrator decided; those that were accepted are in the ledger, too.';
+CREATE INDEX quarantine_board_idx ON centile_store.quarantine (board_id, state, id);
+CREATE INDEX quarantine_waiting_idx ON centile_store.quarantine (board_id, user_id) WHERE state = 'waiting';
+CREATE INDEX quarantine_decided_idx ON centile_store.quarantine (decided_at) WHERE decided_at IS NOT NULL;
+GRANT SELECT, INSERT, UPDATE, DELETE ON centile_store.quarantine TO centile_service;
+
+-- What a player has lost within a period: few events on most boards, and so found without a look at the others.
+CREATE INDEX score_transactions_losses_idx ON centile_store.score_transactions (board_id, user_id, occurred_at) WHERE points < 0;

@@ -60,6 +60,55 @@ $$;
 
 COMMENT ON FUNCTION centile.abandon_imports(p_board text, p_actor text) IS 'Gives up imports of a board that were cut short, and returns how many. Example: SELECT centile.abandon_imports(''main'');';
 
+CREATE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board    centile_store.boards := centile_store.board_named(p_board);
+    v_event    centile_store.quarantine;
+    v_lane     centile_store.board_lanes;
+    v_at       timestamptz;
+    v_rankings bigint[];
+    v_missing  boolean;
+BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
+    v_event := centile_store.quarantined(v_board, p_quarantine_id);
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
+    IF centile_store.has_unopened_period(v_board, v_at) THEN
+        PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
+    END IF;
+    SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
+    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    v_event := centile_store.quarantined(v_board, p_quarantine_id);
+    IF v_event.state = 'accepted' THEN
+        RETURN v_event.transaction_id;
+    ELSIF v_event.state = 'rejected' THEN
+        RAISE EXCEPTION 'event % of the quarantine was rejected', p_quarantine_id USING ERRCODE = 'CB409';
+    ELSIF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_event.user_id AND u.banned_at IS NOT NULL)
+       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
+        RAISE EXCEPTION 'the player of event % of the quarantine is banned', p_quarantine_id USING ERRCODE = 'CB409';
+    END IF;
+
+    v_at := greatest(clock_timestamp(), v_lane.last_at);
+    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind <> 'season' AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    INTO v_rankings, v_missing
+    FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
+    IF v_missing THEN
+        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+    VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1)
+    RETURNING id INTO v_event.transaction_id;
+    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
+    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
+    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
+    PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
+    RETURN v_event.transaction_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Takes an event out of quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
+
 CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -142,7 +191,7 @@ $$;
 
 COMMENT ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) IS 'Adds a score of the past, and names the closed periods whose archives are to be refreshed. Example: SELECT to_refresh FROM centile.correct_score(''main'', ''ann'', -20, ''2024-01-16 12:00Z'', ''counted twice'', ''dora'');';
 
-CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.create_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT 'sum'::text, p_order text DEFAULT 'desc'::text, p_ties text DEFAULT 'shared'::text, p_periods text[] DEFAULT '{all_time,day,week,month}'::text[], p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC'::text, p_points_min bigint DEFAULT '-9007199254740991'::bigint, p_points_max bigint DEFAULT '9007199254740991'::bigint, p_layout_bounds bigint[] DEFAULT '{}'::bigint[], p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}'::jsonb, p_reading text DEFAULT 'public'::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT '{}'::jsonb, p_on_violation text DEFAULT 'refuse'::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -153,12 +202,13 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives, reading)
+         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
-            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'))
+            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'),
+            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -167,7 +217,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
+COMMENT ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';
 
 CREATE FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text DEFAULT SESSION_USER, p_signing_secret bytea DEFAULT NULL::bytea) RETURNS timestamp with time zone
     LANGUAGE plpgsql
@@ -490,6 +540,20 @@ END
 $$;
 
 COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How a player''s rank is made up: each step with its value, its time and the statement that gives it, for the owner or the service. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
+
+CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH old AS (
+        SELECT id FROM centile_store.quarantine
+        WHERE decided_at < now() - p_keep ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) IS 'Deletes events of the quarantine that were decided long ago and returns how many. Example: SELECT centile.forget_decided_events();';
 
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE sql
@@ -820,6 +884,29 @@ $$;
 
 COMMENT ON FUNCTION centile.ranking(p_board text, p_period text) IS 'All players of a period, open or closed, best first. Example: SELECT * FROM centile.ranking(''main'', ''week:2024-01-15'');';
 
+CREATE FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_event centile_store.quarantine := centile_store.quarantined(v_board, p_quarantine_id);
+BEGIN
+    PERFORM centile_store.lock_lane(v_board, u.external_id) FROM centile_store.users u WHERE u.id = v_event.user_id;
+    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    v_event := centile_store.quarantined(v_board, p_quarantine_id);
+    IF v_event.state = 'accepted' THEN
+        RAISE EXCEPTION 'event % of the quarantine was accepted', p_quarantine_id
+            USING ERRCODE = 'CB409', HINT = format('Void score transaction %s.', v_event.transaction_id);
+    ELSIF v_event.state = 'rejected' THEN
+        RETURN false;
+    END IF;
+    PERFORM centile_store.decide_event(v_event, 'rejected', p_reason, p_actor);
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Rejects an event that waits in quarantine and says whether it still waited. Example: SELECT centile.reject_event(''ladder'', quarantine_id, ''cheat'') FROM centile.quarantine WHERE board = ''ladder'';';
+
 CREATE FUNCTION centile.remove_webhook(p_board text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
     AS $$
@@ -1030,7 +1117,7 @@ CREATE FUNCTION centile.tie_key_time(p_tie_key bigint) RETURNS timestamp with ti
 
 COMMENT ON FUNCTION centile.tie_key_time(p_tie_key bigint) IS 'The time packed in a tie key. Example: SELECT centile.tie_key_time(centile.tie_key(timestamptz ''2024-01-15 12:00+00'', 7::smallint));';
 
-CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
+CREATE FUNCTION centile.update_board(p_slug text, p_title text DEFAULT NULL::text, p_mode text DEFAULT NULL::text, p_order text DEFAULT NULL::text, p_ties text DEFAULT NULL::text, p_lanes smallint DEFAULT NULL::smallint, p_time_zone text DEFAULT NULL::text, p_points_min bigint DEFAULT NULL::bigint, p_points_max bigint DEFAULT NULL::bigint, p_frozen_top_size integer DEFAULT NULL::integer, p_kept_archives jsonb DEFAULT NULL::jsonb, p_reading text DEFAULT NULL::text, p_events_per_minute integer DEFAULT NULL::integer, p_gain_max jsonb DEFAULT NULL::jsonb, p_on_violation text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -1053,20 +1140,25 @@ BEGIN
     v_new.frozen_top_size := coalesce(p_frozen_top_size, v_board.frozen_top_size);
     v_new.kept_archives := jsonb_strip_nulls(v_board.kept_archives || coalesce(p_kept_archives, '{}'));
     v_new.reading := coalesce(p_reading, v_board.reading);
+    v_new.events_per_minute := nullif(coalesce(p_events_per_minute, v_board.events_per_minute), 0);
+    v_new.gain_max := jsonb_strip_nulls(v_board.gain_max || coalesce(p_gain_max, '{}'));
+    v_new.on_violation := coalesce(p_on_violation, v_board.on_violation);
     IF v_new.time_zone <> v_board.time_zone THEN
         PERFORM centile_store.check_time_zone(v_new.time_zone);
     END IF;
     IF (v_new.mode, v_new.score_order, v_new.ties, v_new.lanes, v_new.time_zone)
            <> (v_board.mode, v_board.score_order, v_board.ties, v_board.lanes, v_board.time_zone)
        AND (EXISTS (SELECT FROM centile_store.periods WHERE board_id = v_board.id)
-            OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)) THEN
+            OR EXISTS (SELECT FROM centile_store.board_lanes WHERE board_id = v_board.id AND batch > 0)
+            OR EXISTS (SELECT FROM centile_store.quarantine WHERE board_id = v_board.id)) THEN
         RAISE EXCEPTION 'board % has events: mode, order, ties, lanes and time zone cannot change any more', p_slug
             USING ERRCODE = 'CB409', HINT = 'Create another board and import the events into it.';
     END IF;
     UPDATE centile_store.boards
     SET title = v_new.title, mode = v_new.mode, score_order = v_new.score_order, ties = v_new.ties, lanes = v_new.lanes,
         time_zone = v_new.time_zone, points_min = v_new.points_min, points_max = v_new.points_max,
-        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives, reading = v_new.reading
+        frozen_top_size = v_new.frozen_top_size, kept_archives = v_new.kept_archives, reading = v_new.reading,
+        events_per_minute = v_new.events_per_minute, gain_max = v_new.gain_max, on_violation = v_new.on_violation
     WHERE id = v_board.id;
     IF v_new.lanes <> v_board.lanes THEN
         DELETE FROM centile_store.board_lanes WHERE board_id = v_board.id AND lane >= v_new.lanes;
@@ -1078,7 +1170,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
+COMMENT ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) IS 'Changes the rules of a board and returns its id. Example: SELECT centile.update_board(''main'', p_title => ''Main board'', p_kept_archives => ''{"day": 30}'');';
 
 CREATE FUNCTION centile.verify(p_board text, p_period text DEFAULT 'all_time'::text, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -1532,13 +1624,20 @@ CREATE TABLE centile_store.boards (
     balance_from bigint DEFAULT 100000 NOT NULL,
     loading_import_id bigint,
     reading text DEFAULT 'public'::text NOT NULL,
+    events_per_minute integer,
+    gain_max jsonb DEFAULT '{}'::jsonb NOT NULL,
+    on_violation text DEFAULT 'refuse'::text NOT NULL,
     CONSTRAINT boards_balance_from_range CHECK ((balance_from >= 0)),
+    CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
+    CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
+    CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
     CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
     CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
     CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
     CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
     CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
+    CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
     CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,day,week,month}'::text[]) AND (cardinality(periods) >= 1))),
     CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
@@ -1559,6 +1658,12 @@ COMMENT ON COLUMN centile_store.boards.balance_from IS 'Players from which on a 
 COMMENT ON COLUMN centile_store.boards.loading_import_id IS 'The import that fills the board as a whole: no score is taken while it runs.';
 
 COMMENT ON COLUMN centile_store.boards.reading IS 'Who may read the board: everybody (public), or whoever has a key for it (key).';
+
+COMMENT ON COLUMN centile_store.boards.events_per_minute IS 'Most scores of one player in any 60 seconds; NULL: any number.';
+
+COMMENT ON COLUMN centile_store.boards.gain_max IS 'The most that a player may gain in a period, by its kind; of a kind that is absent, anything.';
+
+COMMENT ON COLUMN centile_store.boards.on_violation IS 'What becomes of an event that breaks a rule: it is refused, or kept apart (quarantine) until an administrator decides.';
 
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
@@ -1584,6 +1689,121 @@ CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board as one object. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
+
+CREATE FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_periods  text[];
+    v_limits   bigint[];
+    v_starts   timestamptz[];
+    v_rankings bigint[];
+    v_event    record;
+    v_recent   integer;
+    v_reset_at timestamptz;
+    v_voided   bigint[];
+    v_first    bigint;
+    v_keys     bigint[];
+    v_won      numeric[];
+    v_gains    numeric[];
+    v_rule     text;
+    v_detail   text;
+BEGIN
+    outcomes := p_outcomes;
+    details := array_fill(NULL::text, ARRAY[cardinality(p_outcomes)]);
+    IF p_board.gain_max <> '{}' THEN
+        SELECT array_agg(p.period ORDER BY p.period_id), array_agg((p_board.gain_max ->> p.kind)::bigint ORDER BY p.period_id),
+               array_agg(q.starts_at ORDER BY p.period_id), array_agg(p.ranking_id ORDER BY p.period_id)
+        INTO v_periods, v_limits, v_starts, v_rankings
+        FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
+        JOIN centile_store.periods q ON q.id = p.period_id
+        WHERE p_board.gain_max ? p.kind;
+    END IF;
+
+    FOR v_event IN
+        SELECT e.event, e.user_id, e.points, centile.rank_key(e.points, p_board.score_order) AS rank_key,
+               lag(e.user_id) OVER players IS DISTINCT FROM e.user_id AS is_first
+        FROM unnest(p_users, p_points, p_outcomes) WITH ORDINALITY AS e (user_id, points, outcome, event)
+        WHERE e.outcome IS NULL
+        WINDOW players AS (ORDER BY e.user_id, e.event)
+        ORDER BY e.user_id, e.event
+    LOOP
+        IF v_event.is_first THEN
+            IF p_board.events_per_minute IS NOT NULL THEN
+                SELECT count(*) INTO v_recent
+                FROM (SELECT FROM centile_store.score_transactions t
+                      WHERE t.board_id = p_board.id AND t.user_id = v_event.user_id AND t.kind = 'score'
+                        AND t.occurred_at > p_at - interval '60 seconds'
+                      LIMIT p_board.events_per_minute) r;
+            END IF;
+            IF v_limits IS NOT NULL THEN
+                v_first := NULL;
+                SELECT coalesce(max(t.occurred_at) FILTER (WHERE t.kind = 'reset'), '-infinity'),
+                       coalesce(array_agg(t.voids_id) FILTER (WHERE t.kind = 'void'), '{}')
+                INTO v_reset_at, v_voided
+                FROM centile_store.score_transactions t
+                WHERE t.board_id = p_board.id AND t.user_id = v_event.user_id AND t.kind <> 'score';
+                SELECT array_agg(l.rank_key ORDER BY r.place),
+                       array_agg(CASE p_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0) ORDER BY r.place)
+                INTO v_keys, v_won
+                FROM unnest(v_rankings, v_starts) WITH ORDINALITY AS r (ranking_id, starts_at, place)
+                LEFT JOIN LATERAL (
+                    SELECT * FROM centile_store.leaderboard l
+                    WHERE l.ranking_id = r.ranking_id AND l.user_id = v_event.user_id LIMIT 1) l ON true
+                -- The score is what was won less what was lost; so the losses are added. Of an asc board they are what was won.
+                CROSS JOIN LATERAL (
+                    SELECT -sum(t.points) AS points FROM centile_store.score_transactions t
+                    WHERE p_board.mode = 'sum' AND t.board_id = p_board.id AND t.user_id = v_event.user_id AND t.kind = 'score'
+                      AND t.points < 0 AND t.occurred_at >= greatest(r.starts_at, v_reset_at) AND t.id <> ALL (v_voided)) n;
+            END IF;
+        END IF;
+
+        v_rule := NULL;
+        IF v_event.points NOT BETWEEN p_board.points_min AND p_board.points_max THEN
+            v_rule := 'points_out_of_bounds';
+            v_detail := format('%s to %s', p_board.points_min, p_board.points_max);
+        ELSIF v_recent >= p_board.events_per_minute THEN
+            v_rule := 'too_many_events';
+            v_detail := format('%s events in 60 seconds', p_board.events_per_minute);
+        ELSIF v_limits IS NOT NULL THEN
+            v_gains := v_won;
+            FOR v_n IN 1 .. cardinality(v_limits) LOOP
+                IF p_board.mode = 'sum' THEN
+                    v_gains[v_n] := v_won[v_n] + greatest(v_event.rank_key, 0);
+                    CONTINUE WHEN v_event.rank_key <= 0;
+                ELSE
+                    CONTINUE WHEN p_board.mode = 'best' AND v_event.rank_key <= v_keys[v_n];
+                    v_gains[v_n] := v_event.rank_key::numeric - coalesce(
+                        centile_store.gain_base(p_board, v_event.user_id, v_starts[v_n], v_reset_at, v_voided,
+                            greatest(v_event.rank_key::numeric - v_limits[v_n], -9223372036854775807)::bigint),
+                        v_first, v_event.rank_key);
+                END IF;
+                IF v_gains[v_n] > v_limits[v_n] THEN
+                    v_rule := 'gain_too_large';
+                    v_detail := format('%s in %s, not %s', v_limits[v_n], v_periods[v_n], v_gains[v_n]);
+                    EXIT;
+                END IF;
+            END LOOP;
+        END IF;
+
+        IF v_rule IS NOT NULL THEN
+            outcomes[v_event.event] := v_rule;
+            details[v_event.event] := v_detail;
+        ELSE
+            v_recent := v_recent + 1;
+            v_first := coalesce(v_first, v_event.rank_key);
+            IF p_board.mode = 'sum' THEN
+                v_won := v_gains;
+            ELSIF v_limits IS NOT NULL THEN
+                v_keys := ARRAY(SELECT greatest(k.rank_key, v_event.rank_key) FROM unnest(v_keys) WITH ORDINALITY AS k (rank_key, place) ORDER BY k.place);
+            END IF;
+        END IF;
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) IS 'The outcomes of a live batch with the rule that is broken, where one is, and what was met in place of what is allowed. Example: SELECT r.* FROM centile_store.boards b CROSS JOIN LATERAL centile_store.broken_rules(b, ''{1,1}'', ''{10,5000}'', ''2024-01-17 20:00Z'', ''{NULL,NULL}'') r WHERE b.slug = ''ladder'';';
 
 CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(is_above boolean, rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
@@ -7819,6 +8039,45 @@ $$;
 
 COMMENT ON FUNCTION centile_store.cut_off_period(p_period_id bigint) IS 'Begins to close a period that is over: nothing enters it any more. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off;';
 
+CREATE TABLE centile_store.quarantine (
+    id bigint NOT NULL,
+    board_id integer NOT NULL,
+    user_id bigint NOT NULL,
+    points bigint NOT NULL,
+    tiebreak smallint,
+    reason text,
+    external_id text COLLATE pg_catalog."C",
+    rule text NOT NULL,
+    detail text NOT NULL,
+    submitted_at timestamp with time zone NOT NULL,
+    state text DEFAULT 'waiting'::text NOT NULL,
+    decided_at timestamp with time zone,
+    decided_by text,
+    decided_why text,
+    transaction_id bigint,
+    CONSTRAINT quarantine_accepted_into_ledger CHECK (((state = 'accepted'::text) = (transaction_id IS NOT NULL))),
+    CONSTRAINT quarantine_decided_by_somebody CHECK ((((state = 'waiting'::text) = (decided_at IS NULL)) AND ((state = 'waiting'::text) = (decided_by IS NULL)))),
+    CONSTRAINT quarantine_rule_known CHECK ((rule = ANY (ARRAY['points_out_of_bounds'::text, 'too_many_events'::text, 'gain_too_large'::text]))),
+    CONSTRAINT quarantine_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'accepted'::text, 'rejected'::text])))
+);
+
+COMMENT ON TABLE centile_store.quarantine IS 'Events that broke a rule of their board, as they were submitted, and what an administrator decided; those that were accepted are in the ledger, too.';
+
+CREATE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE centile_store.quarantine
+    SET state = p_state, decided_at = clock_timestamp(), decided_by = p_actor, decided_why = p_reason, transaction_id = p_event.transaction_id
+    WHERE id = p_event.id;
+    PERFORM centile_store.note_act(p_actor, CASE p_state WHEN 'accepted' THEN 'accept_event' ELSE 'reject_event' END, p_event.board_id, NULL,
+        jsonb_strip_nulls(jsonb_build_object('quarantine_id', p_event.id, 'rule', p_event.rule, 'points', p_event.points,
+            'transaction_id', p_event.transaction_id, 'reason', p_reason)), NULL, p_event.user_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) IS 'Notes what was decided of an event of the quarantine. Called by centile.accept_event and reject_event. Example: SELECT centile_store.decide_event(q, ''rejected'', ''cheat'', ''dora'') FROM centile_store.quarantine q;';
+
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10) RETURNS TABLE(kind text, subject text, expected jsonb, found jsonb, total bigint)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -8293,6 +8552,49 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.freeze_top(p_period_id bigint) IS 'The first players of an archive as bytes. Example: SELECT convert_from(centile_store.freeze_top(period_id), ''UTF8'') LIKE ''{"rows": [{%'' AS is_json FROM centile.periods WHERE archive IS NOT NULL;';
+
+CREATE FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) RETURNS bigint
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_base bigint;
+BEGIN
+    IF p_board.mode = 'best' THEN
+        SELECT centile.rank_key(t.points, p_board.score_order) INTO v_base
+        FROM centile_store.score_transactions t
+        WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
+          AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
+          AND centile.rank_key(t.points, p_board.score_order) >= p_enough
+          AND t.id <> ALL (p_voided)
+        LIMIT 1;
+        IF v_base IS NULL THEN
+            SELECT max(centile.rank_key(t.points, p_board.score_order)) INTO v_base
+            FROM centile_store.score_transactions t
+            WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
+              AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
+              AND t.id <> ALL (p_voided);
+        END IF;
+    ELSE
+        SELECT centile.rank_key(t.points, p_board.score_order) INTO v_base
+        FROM centile_store.score_transactions t
+        WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
+          AND t.occurred_at >= p_since AND t.occurred_at < p_starts_at
+          AND t.id <> ALL (p_voided)
+        ORDER BY t.occurred_at DESC, t.id DESC LIMIT 1;
+    END IF;
+    IF v_base IS NULL THEN
+        SELECT centile.rank_key(t.points, p_board.score_order) INTO v_base
+        FROM centile_store.score_transactions t
+        WHERE t.board_id = p_board.id AND t.user_id = p_user_id AND t.kind = 'score'
+          AND t.occurred_at >= greatest(p_since, p_starts_at)
+          AND t.id <> ALL (p_voided)
+        ORDER BY t.occurred_at, t.id LIMIT 1;
+    END IF;
+    RETURN v_base;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) IS 'The rank key from which a player''s gain in a period is counted. Example: SELECT centile_store.gain_base(b, 1, ''-infinity'', ''-infinity'', ''{}'', 0) FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE TABLE centile_store.imports (
     id bigint NOT NULL,
@@ -11047,6 +11349,55 @@ $$;
 
 COMMENT ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) IS 'Sets the counts of the stripes of a bucket. Example: SELECT centile_store.put_stripe_counts(1, 50::smallint, centile_store.stripe_totals(1, 50::smallint));';
 
+CREATE FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_waiting_max constant integer := 100;
+    v_event record;
+    v_id    bigint;
+BEGIN
+    outcomes := p_outcomes;
+    results := array_fill(NULL::json, ARRAY[cardinality(p_outcomes)]);
+    FOR v_event IN
+        SELECT b.*, b.place + (SELECT count(*) FROM centile_store.quarantine q
+                               WHERE q.board_id = p_board.id AND q.user_id = b.user_id AND q.state = 'waiting') AS waiting
+        FROM (SELECT e.*, row_number() OVER (PARTITION BY e.user_id ORDER BY e.event) AS place
+              FROM unnest(p_users, p_points, p_reasons, p_ids, p_tiebreaks, p_outcomes, p_details) WITH ORDINALITY
+                  AS e (user_id, points, reason, id, tiebreak, rule, detail, event)
+              WHERE e.detail IS NOT NULL) b
+        ORDER BY b.event
+    LOOP
+        CONTINUE WHEN v_event.waiting > v_waiting_max;
+        INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at)
+        VALUES (p_board.id, v_event.user_id, v_event.points, v_event.tiebreak, v_event.reason, v_event.id, v_event.rule, v_event.detail, p_at)
+        RETURNING id INTO v_id;
+        outcomes[v_event.event] := 'quarantined';
+        results[v_event.event] := json_build_object('quarantine_id', v_id, 'rule', v_event.rule, 'detail', v_event.detail);
+    END LOOP;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) IS 'Keeps events that break a rule apart and gives what is answered for each. Example: SELECT q.outcomes, q.results[1] ->> ''rule'' AS rule FROM centile_store.boards b CROSS JOIN LATERAL centile_store.quarantine_events(b, ''{1}'', ''{5000}'', ''{NULL}'', ''{NULL}'', ''{NULL}'', ''2024-01-17 20:00Z'', ''{points_out_of_bounds}'', ''{0 to 1000}'') q WHERE b.slug = ''ladder'';';
+
+CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_event centile_store.quarantine;
+BEGIN
+    SELECT * INTO v_event FROM centile_store.quarantine WHERE id = p_quarantine_id AND board_id = p_board.id;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'no event % in the quarantine of board %', quote_literal(p_quarantine_id), p_board.slug
+            USING ERRCODE = 'CB404', DETAIL = 'quarantined';
+    END IF;
+    RETURN v_event;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) IS 'An event of a board''s quarantine. Example: SELECT (centile_store.quarantined(b, q.quarantine_id)).rule FROM centile_store.boards b JOIN centile.quarantine q ON q.board = b.slug;';
+
 CREATE FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) RETURNS record
     LANGUAGE sql STABLE
     AS $$
@@ -11300,6 +11651,10 @@ DECLARE
     v_times    timestamptz[];
     v_at       timestamptz;
     v_now      timestamptz;
+    v_keeps    boolean;
+    v_judged   record;
+    v_details  text[];
+    v_kept     json[];
     v_changes  centile_store.entry_change[];
     v_ids      bigint[] := '{}';
     v_id_of    bigint[];
@@ -11360,7 +11715,8 @@ BEGIN
     v_now := clock_timestamp();
     v_at := greatest(v_now, v_lane.last_at);
 
-    -- 5. What can be said of each event by itself.
+    -- 5. What can be said of each event by itself. Points that are to be kept apart are judged below; those that no ledger takes are refused.
+    v_keeps := p_times IS NULL AND v_board.on_violation = 'quarantine';
     SELECT array_agg(c.internal_id), array_agg(coalesce(c.at, v_at)), array_agg(c.outcome)
     INTO v_users, v_times, v_outcomes
     FROM (
@@ -11371,7 +11727,8 @@ BEGIN
                    -- The caller knows another number of lanes: it looks the board up again.
                    WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
                    WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
-                   WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
+                   WHEN e.points IS NULL OR e.points NOT BETWEEN CASE WHEN v_keeps THEN -9223372036854775807 ELSE v_board.points_min END
+                       AND CASE WHEN v_keeps THEN 9223372036854775807 ELSE v_board.points_max END THEN 'points_out_of_bounds'
                    WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
                    WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
                    WHEN e.at > v_now THEN 'time_in_future'
@@ -11398,6 +11755,17 @@ BEGIN
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
+
+    IF v_keeps OR p_times IS NULL AND (v_board.events_per_minute IS NOT NULL OR v_board.gain_max <> '{}') THEN
+        v_judged := centile_store.broken_rules(v_board, v_users, p_points, v_at, v_outcomes);
+        v_outcomes := v_judged.outcomes;
+        v_details := v_judged.details;
+        IF v_keeps AND array_remove(v_details, NULL) <> '{}' THEN
+            v_judged := centile_store.quarantine_events(v_board, v_users, p_points, p_reasons, p_ids, p_tiebreaks, v_at, v_outcomes, v_details);
+            v_outcomes := v_judged.outcomes;
+            v_kept := v_judged.results;
+        END IF;
     END IF;
 
     -- 6. What the others do to the standings, event by event.
@@ -11454,8 +11822,8 @@ BEGIN
     SELECT array_agg(x.result) INTO v_results
     FROM (
         SELECT CASE WHEN e.outcome IS NULL THEN json_build_object(
-                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) END AS result
-        FROM unnest(v_outcomes, v_times, v_id_of) WITH ORDINALITY AS e (outcome, at, id, event)
+                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) ELSE e.kept END AS result
+        FROM unnest(v_outcomes, v_times, v_id_of, v_kept) WITH ORDINALITY AS e (outcome, at, id, kept, event)
         LEFT JOIN (
             SELECT s.event, json_object_agg(s.period, json_build_object(
                        'ranking_id', s.ranking_id, 'user', s.user_id, 'score', s.score, 'was', s.was)) AS periods
@@ -11490,13 +11858,13 @@ BEGIN
 
     RETURN QUERY
     SELECT e.event::integer,
-           coalesce(e.outcome, 'accepted'),
-           CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
+           coalesce(e.outcome, CASE WHEN e.repeated AND e.result ->> 'quarantine_id' IS NOT NULL THEN 'quarantined' END, 'accepted'),
+           CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) ELSE e.detail END,
            coalesce(e.repeated, false),
            e.result,
            v_lane.batch + (cardinality(v_ids) > 0)::integer,
            v_crowded
-    FROM unnest(v_outcomes, v_results, v_repeated) WITH ORDINALITY AS e (outcome, result, repeated, event)
+    FROM unnest(v_outcomes, v_results, v_repeated, v_details) WITH ORDINALITY AS e (outcome, result, repeated, detail, event)
     ORDER BY e.event;
 END
 $$;
@@ -14516,10 +14884,13 @@ CREATE VIEW centile.boards AS
     boards.frozen_top_size,
     boards.kept_archives,
     boards.reading,
+    boards.events_per_minute,
+    boards.gain_max,
+    boards.on_violation,
     boards.created_at
    FROM centile_store.boards;
 
-COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
+COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many, gain_max of which kinds of period a player''s gain has a limit. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
 CREATE TABLE centile_store.bucket_counts (
     ranking_id bigint NOT NULL,
@@ -14941,6 +15312,28 @@ CREATE VIEW centile.periods AS
 
 COMMENT ON VIEW centile.periods IS 'Periods of all boards with their players and whether they are open, due (over, not closed yet) or closed. Example: SELECT kind, label, state, players, archive, archive_revision FROM centile.periods WHERE board = ''main'' ORDER BY starts_at DESC, kind LIMIT 5;';
 
+CREATE VIEW centile.quarantine AS
+ SELECT q.id AS quarantine_id,
+    b.slug AS board,
+    u.external_id AS user_id,
+    q.points,
+    q.tiebreak,
+    q.reason,
+    q.external_id AS event_id,
+    q.rule,
+    q.detail,
+    q.submitted_at,
+    q.state,
+    q.decided_at,
+    q.decided_by,
+    q.decided_why,
+    q.transaction_id
+   FROM ((centile_store.quarantine q
+     JOIN centile_store.boards b ON ((b.id = q.board_id)))
+     JOIN centile_store.users u ON ((u.id = q.user_id)));
+
+COMMENT ON VIEW centile.quarantine IS 'Events that broke a rule of their board: waiting, accepted into the ledger, or rejected. Example: SELECT board, user_id, points, rule, detail, state FROM centile.quarantine ORDER BY quarantine_id;';
+
 CREATE TABLE centile_store.leaderboard_bucket (
     bucket smallint NOT NULL,
     ranking_id bigint NOT NULL,
@@ -15045,7 +15438,10 @@ CREATE VIEW centile.upkeep AS
            FROM centile_store.rankings r
           WHERE (r.released_at IS NOT NULL)) AS released_rankings,
     o.outbox_waiting,
-    o.outbox_oldest_age
+    o.outbox_oldest_age,
+    ( SELECT count(*) AS count
+           FROM centile_store.quarantine q
+          WHERE (q.state = 'waiting'::text)) AS quarantine_waiting
    FROM ((( SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
             (statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due)) AS oldest_due_age,
             count(*) FILTER (WHERE ((p.state = 'open'::text) AND (p.cut_off_at IS NOT NULL))) AS closings_unfinished,
@@ -15087,7 +15483,7 @@ CREATE VIEW centile.upkeep AS
              JOIN centile_store.webhooks w ON ((w.board_id = o_1.board_id)))
           WHERE ((o_1.delivered_at IS NULL) AND isfinite(o_1.next_attempt_at))) o);
 
-COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting FROM centile.upkeep;';
+COMMENT ON VIEW centile.upkeep IS 'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
 
 CREATE VIEW centile.users AS
  SELECT users.external_id AS user_id,
@@ -15198,6 +15594,15 @@ CREATE TABLE centile_store.profile_revision (
 );
 
 COMMENT ON TABLE centile_store.profile_revision IS 'Raised in every transaction that changes what lists show of a user, so that cached lists notice.';
+
+ALTER TABLE centile_store.quarantine ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME centile_store.quarantine_id_seq
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    NO MAXVALUE
+    CACHE 1
+);
 
 ALTER TABLE centile_store.rankings ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.rankings_id_seq
@@ -15314,6 +15719,9 @@ ALTER TABLE ONLY centile_store.periods
 ALTER TABLE ONLY centile_store.profile_revision
     ADD CONSTRAINT profile_revision_pkey PRIMARY KEY (one_row);
 
+ALTER TABLE ONLY centile_store.quarantine
+    ADD CONSTRAINT quarantine_pkey PRIMARY KEY (id);
+
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_pkey PRIMARY KEY (id);
 
@@ -15352,9 +15760,17 @@ CREATE INDEX periods_due_idx ON centile_store.periods USING btree (ends_at) WHER
 
 CREATE INDEX periods_starts_at_idx ON centile_store.periods USING btree (board_id, kind, starts_at);
 
+CREATE INDEX quarantine_board_idx ON centile_store.quarantine USING btree (board_id, state, id);
+
+CREATE INDEX quarantine_decided_idx ON centile_store.quarantine USING btree (decided_at) WHERE (decided_at IS NOT NULL);
+
+CREATE INDEX quarantine_waiting_idx ON centile_store.quarantine USING btree (board_id, user_id) WHERE (state = 'waiting'::text);
+
 CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WHERE (released_at IS NOT NULL);
 
 CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id) WHERE (kind <> 'score'::text);
+
+CREATE INDEX score_transactions_losses_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at) WHERE (points < 0);
 
 CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at, id);
 
@@ -15391,6 +15807,9 @@ ALTER TABLE ONLY centile_store.periods
 ALTER TABLE ONLY centile_store.periods
     ADD CONSTRAINT periods_ranking_fkey FOREIGN KEY (ranking_id) REFERENCES centile_store.rankings(id);
 
+ALTER TABLE ONLY centile_store.quarantine
+    ADD CONSTRAINT quarantine_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
+
 ALTER TABLE ONLY centile_store.rankings
     ADD CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
@@ -15411,14 +15830,17 @@ GRANT USAGE ON SCHEMA centile_store TO centile_service;
 REVOKE ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.abandon_imports(p_board text, p_actor text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.correct_score(p_board text, p_user text, p_points bigint, p_at timestamp with time zone, p_reason text, p_actor text, p_tiebreak smallint, OUT transaction_id bigint, OUT to_refresh text[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.create_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_periods text[], p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_layout_bounds bigint[], p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.create_key(p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamp with time zone, p_secret_sha256 bytea, p_actor text, p_signing_secret bytea) TO centile_service;
@@ -15450,6 +15872,9 @@ GRANT ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id 
 REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.forget_expired_ids(p_limit integer) TO centile_service;
@@ -15512,6 +15937,9 @@ REVOKE ALL ON FUNCTION centile.ranking(p_board text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.ranking(p_board text, p_period text) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.reject_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.remove_webhook(p_board text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.remove_webhook(p_board text, p_actor text) TO centile_service;
 
@@ -15545,8 +15973,8 @@ REVOKE ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key_time(p_tie_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_actor text) TO centile_service;
+REVOKE ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.update_board(p_slug text, p_title text, p_mode text, p_order text, p_ties text, p_lanes smallint, p_time_zone text, p_points_min bigint, p_points_max bigint, p_frozen_top_size integer, p_kept_archives jsonb, p_reading text, p_events_per_minute integer, p_gain_max jsonb, p_on_violation text, p_actor text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
@@ -15617,6 +16045,9 @@ GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.board_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
@@ -15677,6 +16108,11 @@ GRANT ALL ON FUNCTION centile_store.create_ranking(p_board_id integer, p_period_
 REVOKE ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.cut_off_period(p_period_id bigint) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.quarantine TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.differences(p_period_id bigint, p_limit integer) TO centile_service;
 
@@ -15718,6 +16154,9 @@ GRANT ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_
 
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.gain_base(p_board centile_store.boards, p_user_id bigint, p_starts_at timestamp with time zone, p_since timestamp with time zone, p_voided bigint[], p_enough bigint) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.imports TO centile_service;
 
@@ -15833,6 +16272,12 @@ GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bi
 
 REVOKE ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.rank_change(p_board_id integer, p_period text, p_user_id bigint, p_was_rank_key bigint, p_was_tie_key bigint, OUT rank bigint, OUT previous_rank bigint) TO centile_service;
@@ -16025,6 +16470,9 @@ GRANT SELECT ON TABLE centile.period_status TO centile_service;
 
 GRANT SELECT ON TABLE centile.periods TO centile_reader;
 GRANT SELECT ON TABLE centile.periods TO centile_service;
+
+GRANT SELECT ON TABLE centile.quarantine TO centile_reader;
+GRANT SELECT ON TABLE centile.quarantine TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
 

@@ -129,6 +129,34 @@ impl Reading {
     }
 }
 
+/// What becomes of an event that breaks one of its board's rules against cheating.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum OnViolation {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is kept apart until an administrator accepts or rejects it.
+    Quarantine,
+}
+
+impl OnViolation {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Quarantine => "quarantine",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Refuse, Self::Quarantine].into_iter().find(|it| it.name() == name)
+    }
+}
+
 /// The kinds of period that a board may keep.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema, clap::ValueEnum,
@@ -187,6 +215,12 @@ pub type KeptArchives = BTreeMap<ArchivedKind, i32>;
 /// Changes to [`KeptArchives`]: the new number of a kind, or `None` to keep all again; kinds that are absent stay.
 pub type KeptArchivesChange = BTreeMap<ArchivedKind, Option<i32>>;
 
+/// The most that a player may gain in a period, by its kind; of a kind that is absent, anything. See `centile_store.broken_rules` for
+/// what a gain is.
+pub type GainMax = BTreeMap<PeriodKind, i64>;
+/// Changes to [`GainMax`]: the new limit of a kind, or `None` to take it off; kinds that are absent stay.
+pub type GainMaxChange = BTreeMap<PeriodKind, Option<i64>>;
+
 /// A board's name in URLs: 1 to 40 characters, lower-case letters, digits, `-` and `_`, beginning with a letter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(transparent)]
@@ -240,6 +274,8 @@ pub const DEFAULT_FROZEN_TOP_SIZE: i32 = 100;
 pub const FROZEN_TOP_MAX: i32 = 1_000;
 /// Most archives of a kind that a board can say it keeps; to keep more is to keep all.
 pub const KEPT_ARCHIVES_MAX: i32 = 1_000_000;
+/// Most events of a player per minute that a board can name; to allow more is to allow any number.
+pub const EVENTS_PER_MINUTE_MAX: i32 = 10_000;
 /// The kinds of period that a board keeps when it does not say which.
 pub const DEFAULT_PERIODS: [PeriodKind; 4] =
     [PeriodKind::AllTime, PeriodKind::Day, PeriodKind::Week, PeriodKind::Month];
@@ -275,6 +311,12 @@ pub struct NewBoard {
     pub kept_archives: KeptArchives,
     /// Who may read.
     pub reading: Reading,
+    /// Most events of a player in any 60 seconds, 1 to [`EVENTS_PER_MINUTE_MAX`]; any number when absent.
+    pub events_per_minute: Option<i32>,
+    /// The most that a player may gain in a period.
+    pub gain_max: GainMax,
+    /// What becomes of an event that breaks a rule.
+    pub on_violation: OnViolation,
 }
 
 /// Changes to a board. What would change the meaning of its scores is refused once events exist.
@@ -302,6 +344,16 @@ pub struct BoardChange {
     pub kept_archives: KeptArchivesChange,
     /// Who may read from now on.
     pub reading: Option<Reading>,
+    /// New limit of events of a player in any 60 seconds; `Some(None)` takes it off.
+    #[expect(
+        clippy::option_option,
+        reason = "a limit that stays, one that goes and a new one are three different wishes"
+    )]
+    pub events_per_minute: Option<Option<i32>>,
+    /// Changes to what a player may gain in a period.
+    pub gain_max: GainMaxChange,
+    /// What becomes of an event that breaks a rule from now on.
+    pub on_violation: Option<OnViolation>,
 }
 
 /// A board as it stands.
@@ -335,6 +387,12 @@ pub struct Board {
     pub kept_archives: KeptArchives,
     /// Who may read.
     pub reading: Reading,
+    /// Most events of a player in any 60 seconds; any number when absent.
+    pub events_per_minute: Option<i32>,
+    /// The most that a player may gain in a period.
+    pub gain_max: GainMax,
+    /// What becomes of an event that breaks a rule.
+    pub on_violation: OnViolation,
     /// When the board was made.
     pub created_at: DateTime<Utc>,
 }
@@ -370,6 +428,10 @@ pub async fn create(service: &Service, new: NewBoard, by: &Actor) -> Result<Boar
     check_frozen_top_size(Some(new.frozen_top_size))?;
     for (&kind, &kept) in &new.kept_archives {
         check_kept(kind, kept)?;
+    }
+    check_events_per_minute(new.events_per_minute)?;
+    for (&kind, &most) in &new.gain_max {
+        check_gain(kind, most)?;
     }
     if let Some(title) = &new.title {
         check_text("title", title, 128)?;
@@ -421,6 +483,10 @@ pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange, by
     for (&kind, kept) in &change.kept_archives {
         kept.map_or(Ok(()), |kept| check_kept(kind, kept))?;
     }
+    check_events_per_minute(change.events_per_minute.flatten())?;
+    for (&kind, most) in &change.gain_max {
+        most.map_or(Ok(()), |most| check_gain(kind, most))?;
+    }
     if let Some(title) = &change.title {
         check_text("title", title, 128)?;
     }
@@ -450,6 +516,23 @@ fn check_kept(kind: ArchivedKind, kept: i32) -> Result<()> {
         Ok(())
     } else {
         Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
+    }
+}
+
+fn check_events_per_minute(events: Option<i32>) -> Result<()> {
+    match events {
+        Some(events) if !(1..=EVENTS_PER_MINUTE_MAX).contains(&events) => {
+            Err(Error::invalid("events_per_minute", format!("must be 1 to {EVENTS_PER_MINUTE_MAX}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_gain(kind: PeriodKind, most: i64) -> Result<()> {
+    if (1..=DEFAULT_POINTS_BOUND).contains(&most) {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!("gain_max.{}", kind.name()), format!("must be 1 to {DEFAULT_POINTS_BOUND}")))
     }
 }
 

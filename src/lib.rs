@@ -9,6 +9,7 @@ pub mod board;
 pub mod explain;
 pub mod key;
 pub mod period;
+pub mod quarantine;
 pub mod rank;
 pub mod score;
 pub mod seal;

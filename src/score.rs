@@ -11,7 +11,7 @@ use crate::{
     act::Act,
     board::Board,
     service::Service,
-    store::score::{HistoryPlace, Recorded, StoredStanding},
+    store::score::{HistoryPlace, Recorded, StoredQuarantined, StoredStanding},
     user::UserId,
 };
 
@@ -37,6 +37,8 @@ pub struct Event {
 pub enum Outcome {
     /// Committed now, or earlier under the same id.
     Accepted(Accepted),
+    /// It broke a rule of its board, which keeps such events apart until an administrator decides.
+    Quarantined(Quarantined),
     /// Refused by itself; the other events of the request are not touched.
     Refused(Error),
 }
@@ -52,6 +54,17 @@ pub struct Accepted {
     pub repeated: bool,
     /// The player's standing per period, by name (`all_time`, `week:2024-01-15`).
     pub periods: BTreeMap<String, NewStanding>,
+}
+
+/// An event that is kept apart.
+#[derive(Debug, Clone)]
+pub struct Quarantined {
+    /// Its id in the quarantine.
+    pub quarantine_id: i64,
+    /// Why: the rule that it broke, in words for the caller.
+    pub why: String,
+    /// Whether this is the answer of an earlier call with the same id.
+    pub repeated: bool,
 }
 
 /// A player's standing in one period after an event.
@@ -146,6 +159,10 @@ async fn ranks_after(
 
 /// What a caller is told of an event.
 fn outcome(board: &Board, recorded: Recorded, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
+    if let Some(StoredQuarantined { quarantine_id, rule, detail }) = recorded.quarantined {
+        let why = refusal(board, &rule, Some(&detail)).to_string();
+        return Outcome::Quarantined(Quarantined { quarantine_id, why, repeated: recorded.repeated });
+    }
     let Some(result) = recorded.result else {
         return Outcome::Refused(refusal(board, &recorded.outcome, recorded.detail.as_deref()));
     };
@@ -170,6 +187,14 @@ pub(crate) fn refusal(board: &Board, outcome: &str, detail: Option<&str>) -> Err
             "points",
             format!("board {} takes {} per event", board.slug, detail.unwrap_or("other points")),
         ),
+        // Waiting helps here, other points would not: it is what the ledger holds that is in the way.
+        "too_many_events" => {
+            Error::Conflict(format!("board {} takes {} of a player", board.slug, detail.unwrap_or("no more")))
+        }
+        "gain_too_large" => {
+            Error::invalid("points", format!("board {} lets a player gain {}", board.slug, detail.unwrap_or("less")))
+        }
+        "quarantined" => Error::Conflict("this id belongs to an event that was put into quarantine".to_owned()),
         "tiebreak_not_used" => {
             Error::invalid("tiebreak", format!("board {} does not break ties by a tiebreak", board.slug))
         }

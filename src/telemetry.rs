@@ -79,6 +79,7 @@ pub async fn render(service: &Service) -> Result<String> {
         ("centile_imports_cut_short", upkeep.imports_cut_short),
         ("centile_released_rankings", upkeep.released_rankings),
         ("centile_outbox_waiting", upkeep.outbox_waiting),
+        ("centile_quarantine_waiting", upkeep.quarantine_waiting),
     ] {
         gauge!(name).set(value as f64);
     }
@@ -238,6 +239,7 @@ fn describe() {
         ("centile_released_rankings", "Rankings of closed periods whose rows are still to be removed."),
         ("centile_outbox_waiting", "Events that wait to be delivered to a webhook."),
         ("centile_outbox_oldest_age_seconds", "How old the first of them is."),
+        ("centile_quarantine_waiting", "Events that broke a rule and wait for an administrator."),
     ] {
         describe_gauge!(name, text);
     }

@@ -73,9 +73,11 @@ async fn close_due(service: &Service) -> Result<()> {
     .map(drop)
 }
 
-/// Makes the ledger's months ahead and forgets callers' ids whose time is over; gives how many.
+/// Makes the ledger's months ahead, forgets events of the quarantine that were decided long ago, and callers' ids whose time is over; gives
+/// how many ids.
 pub async fn keep_ledger(service: &Service) -> Result<u64> {
     service.store.ensure_ledger_months().await?;
+    while service.store.forget_decided_events().await? > 0 {}
     let mut forgotten = 0;
     loop {
         match service.store.forget_expired_ids().await? {

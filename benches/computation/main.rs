@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, error::Error, hint::black_box};
 
 use centile::{
-    board::{Board, Mode, Order, PeriodKind, Reading, Ties},
+    board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
     period::{Period, PeriodSelector, PeriodState},
     rank::{Header, Page, Row},
     score::Event,
@@ -84,6 +84,9 @@ fn board() -> Result<Board, Box<dyn Error>> {
         frozen_top_size: 100,
         kept_archives: BTreeMap::new(),
         reading: Reading::Public,
+        events_per_minute: None,
+        gain_max: BTreeMap::new(),
+        on_violation: OnViolation::Refuse,
         created_at: DateTime::<Utc>::UNIX_EPOCH,
     })
 }

@@ -4,7 +4,8 @@ CREATE FUNCTION centile.create_board(
     p_slug text, p_title text DEFAULT NULL, p_mode text DEFAULT 'sum', p_order text DEFAULT 'desc', p_ties text DEFAULT 'shared',
     p_periods text[] DEFAULT '{all_time,day,week,month}', p_lanes smallint DEFAULT 2, p_time_zone text DEFAULT 'UTC',
     p_points_min bigint DEFAULT -9007199254740991, p_points_max bigint DEFAULT 9007199254740991, p_layout_bounds bigint[] DEFAULT '{}',
-    p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}', p_reading text DEFAULT 'public', p_actor text DEFAULT session_user)
+    p_frozen_top_size integer DEFAULT 100, p_kept_archives jsonb DEFAULT '{}', p_reading text DEFAULT 'public',
+    p_events_per_minute integer DEFAULT NULL, p_gain_max jsonb DEFAULT '{}', p_on_violation text DEFAULT 'refuse', p_actor text DEFAULT session_user)
 RETURNS integer
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -16,12 +17,13 @@ BEGIN
     PERFORM centile_store.check_time_zone(p_time_zone);
     INSERT INTO centile_store.boards
         (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max, layout_bounds,
-         frozen_top_size, kept_archives, reading)
+         frozen_top_size, kept_archives, reading, events_per_minute, gain_max, on_violation)
     VALUES (p_slug, coalesce(p_title, p_slug), p_mode, p_order, p_ties,
             ARRAY(SELECT k FROM unnest('{all_time,day,week,month}'::text[]) AS k WHERE k = ANY (p_periods)),
             p_lanes, p_time_zone, p_points_min, p_points_max,
             ARRAY(SELECT DISTINCT s FROM unnest(p_layout_bounds) AS s ORDER BY s),
-            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'))
+            coalesce(p_frozen_top_size, 100), jsonb_strip_nulls(coalesce(p_kept_archives, '{}')), coalesce(p_reading, 'public'),
+            nullif(p_events_per_minute, 0), jsonb_strip_nulls(coalesce(p_gain_max, '{}')), coalesce(p_on_violation, 'refuse'))
     RETURNING id INTO v_board_id;
     INSERT INTO centile_store.board_lanes (board_id, lane)
     SELECT v_board_id, lane FROM generate_series(0, p_lanes - 1) AS lane;
@@ -30,5 +32,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile.create_board(text, text, text, text, text, text[], smallint, text, bigint, bigint, bigint[], integer, jsonb, text, text) IS
+COMMENT ON FUNCTION centile.create_board(text, text, text, text, text, text[], smallint, text, bigint, bigint, bigint[], integer, jsonb, text, integer, jsonb, text, text) IS
 'Makes a board and returns its id. Example: SELECT centile.create_board(''laps'', p_mode => ''best'', p_order => ''asc'', p_ties => ''first'');';

@@ -1,9 +1,10 @@
 -- How scores get in: everything a batch changes, in one transaction of one lane. The service's writers call it with what
 -- arrived at the same moment; centile.submit_score calls it with one event.
 --
--- Every event is answered by itself: outcome 'accepted', or a refusal whose reason is in detail. p_times brings times of
+-- Every event is answered by itself: outcome 'accepted', 'quarantined', or a refusal whose reason is in detail. p_times brings times of
 -- its own (import); without it, or where it has none, the lane's clock gives one that no event of the lane is after. An event of
--- somebody who is no user yet is refused as 'unknown_user': make the user, and send it again.
+-- somebody who is no user yet is refused as 'unknown_user': make the user, and send it again. Rules against cheating are for what comes
+-- live: an import is an administrator's, and of the rules only the bounds of points hold for it.
 --
 -- batch is the number of the lane's last batch now: whoever has seen it has seen all that is acknowledged here. crowded names
 -- the rankings in which a stripe was seen to have grown out of its size.
@@ -39,6 +40,10 @@ DECLARE
     v_times    timestamptz[];
     v_at       timestamptz;
     v_now      timestamptz;
+    v_keeps    boolean;
+    v_judged   record;
+    v_details  text[];
+    v_kept     json[];
     v_changes  centile_store.entry_change[];
     v_ids      bigint[] := '{}';
     v_id_of    bigint[];
@@ -99,7 +104,8 @@ BEGIN
     v_now := clock_timestamp();
     v_at := greatest(v_now, v_lane.last_at);
 
-    -- 5. What can be said of each event by itself.
+    -- 5. What can be said of each event by itself. Points that are to be kept apart are judged below; those that no ledger takes are refused.
+    v_keeps := p_times IS NULL AND v_board.on_violation = 'quarantine';
     SELECT array_agg(c.internal_id), array_agg(coalesce(c.at, v_at)), array_agg(c.outcome)
     INTO v_users, v_times, v_outcomes
     FROM (
@@ -110,7 +116,8 @@ BEGIN
                    -- The caller knows another number of lanes: it looks the board up again.
                    WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
                    WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
-                   WHEN e.points IS NULL OR e.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
+                   WHEN e.points IS NULL OR e.points NOT BETWEEN CASE WHEN v_keeps THEN -9223372036854775807 ELSE v_board.points_min END
+                       AND CASE WHEN v_keeps THEN 9223372036854775807 ELSE v_board.points_max END THEN 'points_out_of_bounds'
                    WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
                    WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
                    WHEN e.at > v_now THEN 'time_in_future'
@@ -137,6 +144,17 @@ BEGIN
 
     IF 'retry' = ANY (v_outcomes) THEN
         RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
+
+    IF v_keeps OR p_times IS NULL AND (v_board.events_per_minute IS NOT NULL OR v_board.gain_max <> '{}') THEN
+        v_judged := centile_store.broken_rules(v_board, v_users, p_points, v_at, v_outcomes);
+        v_outcomes := v_judged.outcomes;
+        v_details := v_judged.details;
+        IF v_keeps AND array_remove(v_details, NULL) <> '{}' THEN
+            v_judged := centile_store.quarantine_events(v_board, v_users, p_points, p_reasons, p_ids, p_tiebreaks, v_at, v_outcomes, v_details);
+            v_outcomes := v_judged.outcomes;
+            v_kept := v_judged.results;
+        END IF;
     END IF;
 
     -- 6. What the others do to the standings, event by event.
@@ -193,8 +211,8 @@ BEGIN
     SELECT array_agg(x.result) INTO v_results
     FROM (
         SELECT CASE WHEN e.outcome IS NULL THEN json_build_object(
-                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) END AS result
-        FROM unnest(v_outcomes, v_times, v_id_of) WITH ORDINALITY AS e (outcome, at, id, event)
+                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) ELSE e.kept END AS result
+        FROM unnest(v_outcomes, v_times, v_id_of, v_kept) WITH ORDINALITY AS e (outcome, at, id, kept, event)
         LEFT JOIN (
             SELECT s.event, json_object_agg(s.period, json_build_object(
                        'ranking_id', s.ranking_id, 'user', s.user_id, 'score', s.score, 'was', s.was)) AS periods
@@ -229,13 +247,13 @@ BEGIN
 
     RETURN QUERY
     SELECT e.event::integer,
-           coalesce(e.outcome, 'accepted'),
-           CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) END,
+           coalesce(e.outcome, CASE WHEN e.repeated AND e.result ->> 'quarantine_id' IS NOT NULL THEN 'quarantined' END, 'accepted'),
+           CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) ELSE e.detail END,
            coalesce(e.repeated, false),
            e.result,
            v_lane.batch + (cardinality(v_ids) > 0)::integer,
            v_crowded
-    FROM unnest(v_outcomes, v_results, v_repeated) WITH ORDINALITY AS e (outcome, result, repeated, event)
+    FROM unnest(v_outcomes, v_results, v_repeated, v_details) WITH ORDINALITY AS e (outcome, result, repeated, detail, event)
     ORDER BY e.event;
 END
 $$;

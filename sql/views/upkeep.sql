@@ -1,10 +1,11 @@
--- One row for alarms and metrics: what closing, refreshing, importing, removing and delivering have left to do. A period is
--- closed a moment after it ends, so oldest_due_age should stay small; so should the others.
+-- One row for alarms and metrics: what closing, refreshing, importing, removing and delivering have left to do, and what waits
+-- for an administrator. A period is closed a moment after it ends, so oldest_due_age should stay small; so should the others.
 CREATE VIEW centile.upkeep AS
 SELECT d.periods_due, d.oldest_due_age, d.closings_unfinished, d.archive_differences, d.archives_to_refresh,
        i.imports_open, i.imports_cut_short,
        (SELECT count(*) FROM centile_store.rankings r WHERE r.released_at IS NOT NULL) AS released_rankings,
-       o.outbox_waiting, o.outbox_oldest_age
+       o.outbox_waiting, o.outbox_oldest_age,
+       (SELECT count(*) FROM centile_store.quarantine q WHERE q.state = 'waiting') AS quarantine_waiting
 FROM (
     SELECT count(*) FILTER (WHERE p.is_due) AS periods_due,
            statement_timestamp() - min(p.ends_at) FILTER (WHERE p.is_due) AS oldest_due_age,
@@ -29,5 +30,5 @@ CROSS JOIN (
     WHERE o.delivered_at IS NULL AND isfinite(o.next_attempt_at)) o;
 
 COMMENT ON VIEW centile.upkeep IS
-'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting FROM centile.upkeep;';
+'What is left to do, in one row: for alarms and metrics. Example: SELECT periods_due, closings_unfinished, archive_differences, archives_to_refresh, imports_open, imports_cut_short, released_rankings, outbox_waiting, quarantine_waiting FROM centile.upkeep;';
 GRANT SELECT ON centile.upkeep TO centile_reader;

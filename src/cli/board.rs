@@ -15,8 +15,8 @@ use crate::{
     Error, Result,
     board::{
         self, ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
-        DEFAULT_POINTS_BOUND, FROZEN_TOP_MAX, FirstLayout, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard, Order,
-        PeriodKind, Reading, Ties,
+        DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX,
+        KeptArchives, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, Ties,
     },
     config::{Config, value},
 };
@@ -26,7 +26,7 @@ use crate::{
 pub(super) enum Command {
     /// Make a board
     Create(Create),
-    /// Change a board: its title, the points it takes, what is kept of its closed periods, who may read it
+    /// Change a board: its title, its rules for events, what is kept of its closed periods, who may read it
     Change(Change),
     /// List all boards
     List {
@@ -94,6 +94,15 @@ pub(super) struct Create {
     /// Who may read it; `key` asks for a reader, server or admin key
     #[arg(long, value_enum, default_value = "public")]
     reading: Reading,
+    /// Most events of a player in any 60 seconds, 1 to 10000; any number unless given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=i64::from(EVENTS_PER_MINUTE_MAX)))]
+    events_per_minute: Option<i32>,
+    /// The most that a player may gain in a period of a kind, such as day=5000; again for each kind, anything unless given
+    #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
+    gain_max: Vec<(PeriodKind, Option<i64>)>,
+    /// What becomes of an event that breaks the bounds of points or one of these two; `quarantine` keeps it until it is decided
+    #[arg(long, value_enum, default_value = "refuse")]
+    on_violation: OnViolation,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -104,7 +113,8 @@ pub(super) struct Create {
 /// What is to change.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)
-    .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading"])))]
+    .args(["title", "points_min", "points_max", "frozen_top_size", "kept_archives", "reading", "events_per_minute", "gain_max",
+           "on_violation"])))]
 pub(super) struct Change {
     /// The board's name in URLs
     #[arg(value_name = "SLUG", value_parser = value::<BoardSlug>)]
@@ -128,6 +138,15 @@ pub(super) struct Change {
     /// Who may read it from now on
     #[arg(long, value_enum)]
     reading: Option<Reading>,
+    /// Most events of a player in any 60 seconds, 1 to 10000, or none for any number again
+    #[arg(long, value_name = "N", value_parser = events_per_minute)]
+    events_per_minute: Option<EventsPerMinute>,
+    /// The most that a player may gain in a period of a kind, such as day=5000, or day=none; again for each kind
+    #[arg(long = "gain-max", value_name = "KIND=POINTS", value_parser = gain)]
+    gain_max: Vec<(PeriodKind, Option<i64>)>,
+    /// What becomes of an event that breaks a rule from now on
+    #[arg(long, value_enum)]
+    on_violation: Option<OnViolation>,
     /// Print the board as JSON
     #[arg(long)]
     json: bool,
@@ -147,10 +166,37 @@ fn kept(text: &str) -> Result<(ArchivedKind, Option<i32>), String> {
 }
 
 /// Refuses a kind that is given twice: one of the two would be lost.
-fn once_each<V>(kept: Vec<(ArchivedKind, V)>) -> Result<BTreeMap<ArchivedKind, V>> {
-    let given = kept.len();
-    let kept: BTreeMap<_, _> = kept.into_iter().collect();
-    if kept.len() == given { Ok(kept) } else { Err(Error::invalid("kept_archives", "names a kind twice")) }
+fn once_each<K: Ord, V>(flag: &str, given: Vec<(K, V)>) -> Result<BTreeMap<K, V>> {
+    let count = given.len();
+    let once: BTreeMap<_, _> = given.into_iter().collect();
+    if once.len() == count { Ok(once) } else { Err(Error::invalid(flag, "names a kind twice")) }
+}
+
+/// How many events of a player a board takes; `None` for any number.
+#[derive(Debug, Clone, Copy)]
+struct EventsPerMinute(Option<i32>);
+
+/// Reads how many events of a player are taken; `none` is no number.
+fn events_per_minute(text: &str) -> Result<EventsPerMinute, String> {
+    if text == "none" {
+        return Ok(EventsPerMinute(None));
+    }
+    let number = text.parse().ok().filter(|number| (1..=EVENTS_PER_MINUTE_MAX).contains(number));
+    number
+        .map(|number| EventsPerMinute(Some(number)))
+        .ok_or(format!("give none, or a number from 1 to {EVENTS_PER_MINUTE_MAX}"))
+}
+
+/// Reads what a player may gain in a period of a kind; `none` is no limit.
+fn gain(text: &str) -> Result<(PeriodKind, Option<i64>), String> {
+    let (kind, number) = text.split_once('=').ok_or("give a kind and a number, such as day=5000, or day=none")?;
+    let kind =
+        PeriodKind::from_name(kind).ok_or_else(|| format!("{kind:?} is not all_time, day, week, month or season"))?;
+    if number == "none" {
+        return Ok((kind, None));
+    }
+    let number = number.parse().ok().filter(|number| (1..=DEFAULT_POINTS_BOUND).contains(number));
+    Ok((kind, Some(number.ok_or(format!("give none, or a number from 1 to {DEFAULT_POINTS_BOUND}"))?)))
 }
 
 /// Does what `command` says.
@@ -172,8 +218,11 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 points_min: change.points_min,
                 points_max: change.points_max,
                 frozen_top_size: change.frozen_top_size,
-                kept_archives: once_each(change.kept_archives)?,
+                kept_archives: once_each("kept_archives", change.kept_archives)?,
                 reading: change.reading,
+                events_per_minute: change.events_per_minute.map(|EventsPerMinute(events)| events),
+                gain_max: once_each("gain_max", change.gain_max)?,
+                on_violation: change.on_violation,
                 ..BoardChange::default()
             };
             let board = with_service(config, async |service| board::update(service, &slug, change, &by).await).await?;
@@ -215,11 +264,17 @@ async fn make(service: &crate::service::Service, create: Create) -> Result<Board
         first_layout: create.expected_points.map(FirstLayout::ExpectedPoints).or(bounds),
         frozen_top_size: create.frozen_top_size,
         // All is what a new board keeps anyway.
-        kept_archives: once_each(create.kept_archives)?
+        kept_archives: once_each("kept_archives", create.kept_archives)?
             .into_iter()
             .filter_map(|(kind, kept)| Some((kind, kept?)))
             .collect(),
         reading: create.reading,
+        events_per_minute: create.events_per_minute,
+        gain_max: once_each("gain_max", create.gain_max)?
+            .into_iter()
+            .filter_map(|(kind, most)| Some((kind, most?)))
+            .collect(),
+        on_violation: create.on_violation,
     };
     board::create(service, new, &by).await.map_err(|error| match error {
         Error::Invalid { field, message } if field.starts_with("first_layout") => Error::invalid(layout_flag, message),
@@ -243,6 +298,9 @@ struct Line<'a> {
     frozen_top_size: i32,
     kept_archives: &'a KeptArchives,
     reading: Reading,
+    events_per_minute: Option<i32>,
+    gain_max: &'a GainMax,
+    on_violation: OnViolation,
     created_at: DateTime<Utc>,
 }
 
@@ -262,6 +320,9 @@ impl<'a> From<&'a Board> for Line<'a> {
             frozen_top_size: board.frozen_top_size,
             kept_archives: &board.kept_archives,
             reading: board.reading,
+            events_per_minute: board.events_per_minute,
+            gain_max: &board.gain_max,
+            on_violation: board.on_violation,
             created_at: board.created_at,
         }
     }
@@ -297,6 +358,13 @@ fn archives(board: &Board) -> String {
     }
 }
 
+/// What a player may gain.
+fn gains(board: &Board) -> String {
+    let limits: Vec<String> =
+        board.gain_max.iter().map(|(kind, most)| format!("{} in {}", thousands(most), kind.name())).collect();
+    list(&limits, "any")
+}
+
 fn description(board: &Board) -> String {
     fields(&[
         ("slug", board.slug.to_string()),
@@ -311,6 +379,14 @@ fn description(board: &Board) -> String {
         ("frozen top", thousands(board.frozen_top_size)),
         ("archives", archives(board)),
         ("reading", board.reading.name().to_owned()),
+        (
+            "events",
+            board
+                .events_per_minute
+                .map_or_else(|| "any number".to_owned(), |n| format!("{} per minute and player", thousands(n))),
+        ),
+        ("gain", gains(board)),
+        ("violation", board.on_violation.name().to_owned()),
         ("made", output::time(Some(board.created_at))),
     ])
 }

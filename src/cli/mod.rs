@@ -25,6 +25,7 @@ mod maintain;
 mod migrate;
 mod outbox;
 mod output;
+mod quarantine;
 mod rebuild;
 mod refresh;
 mod score;
@@ -88,6 +89,9 @@ enum Command {
     /// Undo scores
     #[command(subcommand)]
     Score(score::Command),
+    /// Show events that broke a rule of their board, and accept or reject them
+    #[command(subcommand)]
+    Quarantine(quarantine::Command),
     /// Add a score of the past, also to a closed period
     ///
     /// Open periods show it at once, closed ones once they are refreshed. Who did it and why is kept in the audit log.
@@ -152,6 +156,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::User(command) => user::run(config, command).await,
         Command::Explain(asked) => explain::run(config, asked).await,
         Command::Score(command) => score::run(config, command).await,
+        Command::Quarantine(command) => quarantine::run(config, command).await,
         Command::Correct(correct) => correct::run(config, correct).await,
         Command::Close(close) => close::run(config, close).await,
         Command::Refresh(refresh) => refresh::run(config, refresh).await,

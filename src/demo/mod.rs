@@ -16,8 +16,8 @@ use crate::{
     Error, Result,
     act::Actor,
     board::{
-        self, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, KeptArchives, Mode, NewBoard, Order, PeriodKind,
-        Reading, Ties,
+        self, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, FirstLayout, GainMax, KeptArchives, Mode, NewBoard, OnViolation,
+        Order, PeriodKind, Reading, Ties,
     },
     config::Instance,
     http,
@@ -115,6 +115,9 @@ fn main_board() -> Result<NewBoard> {
         kept_archives: KeptArchives::new(),
         first_layout: Some(FirstLayout::ExpectedPoints(5_000)),
         reading: Reading::Public,
+        events_per_minute: None,
+        gain_max: GainMax::new(),
+        on_violation: OnViolation::Refuse,
     })
 }
 

@@ -23,7 +23,8 @@ use crate::{
     Error, Result,
     board::{
         self, ArchivedKind, Board, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
-        FirstLayout, KeptArchives, KeptArchivesChange, Mode, NewBoard, Order, PeriodKind, Reading, Ties,
+        FirstLayout, GainMax, GainMaxChange, KeptArchives, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
+        PeriodKind, Reading, Ties,
     },
     user::check_text,
 };
@@ -71,6 +72,18 @@ pub(super) struct CreateBoard {
     kept_archives: BTreeMap<String, Option<i32>>,
     /// Who may read; `public` when absent.
     reading: Option<Reading>,
+    /// Most events of a player in any 60 seconds; any number when absent.
+    #[schema(minimum = 1, maximum = 10_000, example = 60)]
+    events_per_minute: Option<i32>,
+    /// The most that a player may gain in a period, by its kind, one that the board keeps or `season`: from 1 to 2⁵³ − 1; of a kind that
+    /// is absent or null, anything. On `sum` boards what is won in the period, whatever is lost in between; on `best` and
+    /// `latest` boards how much better a score is than the one that the player came into the period with, or, of a newcomer,
+    /// than the first in it.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<PeriodKind, Option<i64>>, example = json!({"day": 5_000}))]
+    gain_max: BTreeMap<String, Option<Integer>>,
+    /// What becomes of an event that breaks the bounds of points, `events_per_minute` or `gain_max`; `refuse` when absent.
+    on_violation: Option<OnViolation>,
 }
 
 impl TryFrom<CreateBoard> for NewBoard {
@@ -97,6 +110,9 @@ impl TryFrom<CreateBoard> for NewBoard {
                 .filter_map(|(kind, kept)| Some((kind, kept?)))
                 .collect(),
             reading: request.reading.unwrap_or_default(),
+            events_per_minute: request.events_per_minute,
+            gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
+            on_violation: request.on_violation.unwrap_or_default(),
         })
     }
 }
@@ -129,6 +145,18 @@ fn kept_archives(given: BTreeMap<String, Option<i32>>) -> Result<KeptArchivesCha
         None => {
             Err(Error::invalid(format!("kept_archives.{name}"), "there are archives of day, week, month and season"))
         }
+    });
+    known.collect()
+}
+
+/// What a player may gain in which kinds of period.
+fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
+    let known = given.into_iter().map(|(name, most)| match PeriodKind::from_name(&name) {
+        Some(kind) => Ok((kind, most.map(|Integer(most)| most))),
+        None => Err(Error::invalid(
+            format!("gain_max.{name}"),
+            "the kinds of period are all_time, day, week, month and season",
+        )),
     });
     known.collect()
 }
@@ -167,6 +195,18 @@ pub(super) struct UpdateBoard {
     kept_archives: BTreeMap<String, Option<i32>>,
     /// Who may read from now on.
     reading: Option<Reading>,
+    /// New limit of events of a player in any 60 seconds; null takes it off.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000)]
+    events_per_minute: Option<Option<i32>>,
+    /// The most that a player may gain in a period, by its kind: a number from 1 to 2⁵³ − 1, or null for anything again. Kinds that
+    /// are absent stay as they are.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<PeriodKind, Option<i64>>, example = json!({"day": 5_000, "week": null}))]
+    gain_max: BTreeMap<String, Option<Integer>>,
+    /// What becomes of an event that breaks a rule from now on.
+    on_violation: Option<OnViolation>,
 }
 
 impl TryFrom<UpdateBoard> for BoardChange {
@@ -186,6 +226,9 @@ impl TryFrom<UpdateBoard> for BoardChange {
             frozen_top_size: request.frozen_top_size,
             kept_archives: kept_archives(request.kept_archives)?,
             reading: request.reading,
+            events_per_minute: request.events_per_minute,
+            gain_max: gain_max(request.gain_max)?,
+            on_violation: request.on_violation,
         })
     }
 }
@@ -225,6 +268,14 @@ pub(super) struct BoardResponse {
     kept_archives: KeptArchives,
     /// Who may read: everybody, or whoever has a key for the board.
     reading: Reading,
+    /// Most events of a player in any 60 seconds; null for any number.
+    #[schema(required = true, example = 60)]
+    events_per_minute: Option<i32>,
+    /// The most that a player may gain in a period, by its kind; of a kind that is absent, anything.
+    #[schema(value_type = BTreeMap<PeriodKind, i64>, example = json!({"day": 5_000}))]
+    gain_max: GainMax,
+    /// What becomes of an event that breaks a rule.
+    on_violation: OnViolation,
     /// When the board was made.
     created_at: DateTime<Utc>,
 }
@@ -245,6 +296,9 @@ impl From<&Board> for BoardResponse {
             frozen_top_size: board.frozen_top_size,
             kept_archives: board.kept_archives.clone(),
             reading: board.reading,
+            events_per_minute: board.events_per_minute,
+            gain_max: board.gain_max.clone(),
+            on_violation: board.on_violation,
             created_at: board.created_at,
         }
     }

@@ -14,7 +14,7 @@ use super::{
     path::UserPath,
     problem::{ListProblems, ReadProblems, WriteProblems},
     query, reply,
-    submit::{Events, SubmitRequest, SubmitResponse, write_many, write_one},
+    submit::{EventResult, Events, SubmitRequest, SubmitResponse, Written, kept_apart, write_many, write_one},
 };
 use crate::{
     Result,
@@ -105,7 +105,9 @@ pub(super) enum ClassicSubmitAnswer<'a> {
     post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
     request_body = SubmitRequest,
     responses(
-        (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer), WriteProblems,
+        (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer),
+        (status = 202, description = "The one event was put into quarantine.", body = EventResult),
+        WriteProblems,
     ),
 )]
 pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
@@ -116,7 +118,10 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     match Events::of(&api.settings, &request, payload, &key, true).await? {
         Events::One(event) => {
             let user_id = event.user_id.clone();
-            let accepted = write_one(&api.service, &board, event).await?;
+            let accepted = match write_one(&api.service, &board, event).await? {
+                Written::Accepted(accepted) => accepted,
+                Written::Quarantined(quarantined) => return Ok(kept_apart(quarantined)),
+            };
             let standing = accepted.periods.get(PeriodKind::AllTime.name());
             let user_info = ClassicUser {
                 user_id: user_id.as_str(),

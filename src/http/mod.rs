@@ -38,6 +38,7 @@ mod key;
 mod list;
 mod newcomer;
 mod period;
+mod quarantine;
 mod season;
 mod standing;
 mod submit;
@@ -96,6 +97,9 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
         Endpoint::new("/v1/boards/{board}/seasons").on(Method::POST, season::create),
         Endpoint::new("/v1/boards/{board}/transactions/{transaction_id}/void").on(Method::POST, transaction::void),
+        Endpoint::new("/v1/boards/{board}/quarantine").get(quarantine::list),
+        Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/accept").on(Method::POST, quarantine::accept),
+        Endpoint::new("/v1/boards/{board}/quarantine/{quarantine_id}/reject").on(Method::POST, quarantine::reject),
         Endpoint::new("/v1/users/{user_id}").get(user::show).on(Method::PUT, user::put).on(Method::DELETE, user::erase),
         Endpoint::new("/v1/users/{user_id}/ban").on(Method::POST, user::ban),
         Endpoint::new("/v1/users/{user_id}/unban").on(Method::POST, user::unban),

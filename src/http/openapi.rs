@@ -11,7 +11,7 @@ use utoipa::{
 use super::{
     board, classic, distribution, docs, health, history, key, list, newcomer, period,
     problem::{self, Problem},
-    season, standing, submit, transaction, user,
+    quarantine, season, standing, submit, transaction, user,
 };
 
 /// The document of this service.
@@ -50,6 +50,9 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         user::unban,
         standing::reset,
         transaction::void,
+        quarantine::list,
+        quarantine::accept,
+        quarantine::reject,
         key::create,
         key::list,
         key::revoke,

@@ -102,6 +102,26 @@ impl TransactionPath {
     }
 }
 
+/// Path of an event in a board's quarantine.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(super) struct QuarantinePath {
+    /// Id of the event in the quarantine, as the answer to it gave it.
+    #[param(example = 7, minimum = 1)]
+    pub(super) quarantine_id: i64,
+}
+
+impl QuarantinePath {
+    /// The event named in the path of `request`.
+    pub(super) fn of(request: &HttpRequest) -> Result<Self> {
+        let text = segment(request, "quarantine_id")?;
+        let quarantine_id = text.parse().map_err(|_| {
+            Error::invalid("quarantine_id", format!("{text:?} is not the id of an event in quarantine"))
+        })?;
+        Ok(Self { quarantine_id })
+    }
+}
+
 /// The segment of the path that stands where the route says `{name}`, percent-decoded once.
 ///
 /// Taken from the path as it was sent: actix's own decoding keeps `%25`, `%2F` and `%2B` and puts U+FFFD where bytes

@@ -24,7 +24,7 @@ use crate::{
     Error, Result,
     board::Board,
     key::Key,
-    score::{self, Accepted, Event, NewStanding, Outcome},
+    score::{self, Accepted, Event, NewStanding, Outcome, Quarantined},
     service::Service,
     user::check_text,
 };
@@ -212,12 +212,34 @@ impl From<Accepted> for AcceptedResponse {
     }
 }
 
+/// An event that broke a rule of its board, and is kept apart until an administrator decides.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct QuarantinedResponse {
+    /// Whether this is the answer of an earlier call with the same id.
+    repeated: bool,
+    /// Its id in the board's quarantine.
+    #[schema(example = 7)]
+    quarantine_id: i64,
+    /// The rule that it broke.
+    #[schema(example = "points: board arena takes 0 to 100 per event")]
+    detail: String,
+}
+
+impl From<Quarantined> for QuarantinedResponse {
+    fn from(quarantined: Quarantined) -> Self {
+        let Quarantined { quarantine_id, why, repeated } = quarantined;
+        Self { repeated, quarantine_id, detail: why }
+    }
+}
+
 /// What became of one event.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(super) enum EventResult {
     /// It is in the ledger.
     Accepted(AcceptedResponse),
+    /// It is not, and waits for an administrator.
+    Quarantined(QuarantinedResponse),
     /// It is not, and `error` says why.
     Refused {
         /// Why.
@@ -237,7 +259,7 @@ pub(super) struct SubmitResponse {
 #[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
 #[serde(untagged)]
 pub(super) enum SubmitAnswer {
-    /// Of one event: accepted, since a refusal is answered with its own status.
+    /// Of one event: accepted or quarantined, since a refusal is answered with its own status.
     One(EventResult),
     /// Of a list.
     Many(SubmitResponse),
@@ -246,11 +268,16 @@ pub(super) enum SubmitAnswer {
 /// Write scores
 ///
 /// Needs a server key for the board, or an admin key. Answers once the scores are committed. One event that is refused
-/// is answered with the problem's status; in a list each event has its own result, and the answer is 200.
+/// is answered with the problem's status, and one that is put into quarantine with 202; in a list each event has its own
+/// result, and the answer is 200.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/scores", operation_id = "submit_scores", tag = "writing",
     security(("key" = [])), params(BoardPath, SubmitQuery), request_body = SubmitRequest,
-    responses((status = 200, description = "What became of the events.", body = SubmitAnswer), WriteProblems),
+    responses(
+        (status = 200, description = "What became of the events.", body = SubmitAnswer),
+        (status = 202, description = "The one event was put into quarantine.", body = EventResult),
+        WriteProblems,
+    ),
 )]
 pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let key = caller::authenticated(&api, &request).await?;
@@ -259,10 +286,10 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     let SubmitQuery { ranks } = query::parse(&request)?;
     let board = path.find(&api.service).await?;
     match Events::of(&api.settings, &request, payload, &key, ranks).await? {
-        Events::One(event) => {
-            let accepted = write_one(&api.service, &board, event).await?;
-            Ok(reply::written(StatusCode::OK, &EventResult::Accepted(accepted.into())))
-        }
+        Events::One(event) => Ok(match write_one(&api.service, &board, event).await? {
+            Written::Accepted(accepted) => reply::written(StatusCode::OK, &EventResult::Accepted(accepted.into())),
+            Written::Quarantined(quarantined) => kept_apart(quarantined),
+        }),
         Events::Many(events) => {
             let results = write_many(&api.service, &board, events).await?;
             Ok(reply::written(StatusCode::OK, &results))
@@ -270,10 +297,25 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     }
 }
 
+/// What became of one event that was not refused.
+#[derive(Debug)]
+pub(super) enum Written {
+    /// It is in the ledger.
+    Accepted(Accepted),
+    /// It waits for an administrator.
+    Quarantined(Quarantined),
+}
+
+/// The answer to one event that waits for an administrator.
+pub(super) fn kept_apart(quarantined: Quarantined) -> HttpResponse {
+    reply::written(StatusCode::ACCEPTED, &EventResult::Quarantined(quarantined.into()))
+}
+
 /// Writes one event.
-pub(super) async fn write_one(service: &Service, board: &Board, event: Event) -> Result<Accepted> {
+pub(super) async fn write_one(service: &Service, board: &Board, event: Event) -> Result<Written> {
     match score::submit(service, board, vec![event]).await?.pop() {
-        Some(Outcome::Accepted(accepted)) => Ok(accepted),
+        Some(Outcome::Accepted(accepted)) => Ok(Written::Accepted(accepted)),
+        Some(Outcome::Quarantined(quarantined)) => Ok(Written::Quarantined(quarantined)),
         Some(Outcome::Refused(error)) => Err(error),
         None => Err(miscounted()),
     }
@@ -301,6 +343,7 @@ fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>) -> Result<Vec<Ev
         };
         results.push(match outcome {
             Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
+            Outcome::Quarantined(quarantined) => EventResult::Quarantined(quarantined.into()),
             Outcome::Refused(error) => EventResult::Refused { error: Problem::of(&at(index, error)) },
         });
     }

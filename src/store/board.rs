@@ -8,7 +8,7 @@ use super::Store;
 use crate::{
     Error, Result,
     act::Actor,
-    board::{Board, BoardChange, Mode, NewBoard, Order, PeriodKind, Reading, Ties},
+    board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, Ties},
 };
 
 /// A row of `centile.boards`.
@@ -27,6 +27,9 @@ struct StoredBoard {
     frozen_top_size: i32,
     kept_archives: Value,
     reading: String,
+    events_per_minute: Option<i32>,
+    gain_max: Value,
+    on_violation: String,
     created_at: DateTime<Utc>,
 }
 
@@ -44,6 +47,9 @@ impl TryFrom<StoredBoard> for Board {
             kept_archives: serde_json::from_value(stored.kept_archives.clone())
                 .map_err(|_| unknown("rule for archives"))?,
             reading: Reading::from_name(&stored.reading).ok_or_else(|| unknown("rule for reading"))?,
+            gain_max: serde_json::from_value(stored.gain_max.clone()).map_err(|_| unknown("rule for gains"))?,
+            on_violation: OnViolation::from_name(&stored.on_violation)
+                .ok_or_else(|| unknown("rule for what breaks a rule"))?,
             slug: stored.slug.parse()?,
             title: stored.title,
             lanes: stored.lanes,
@@ -51,6 +57,7 @@ impl TryFrom<StoredBoard> for Board {
             points_min: stored.points_min,
             points_max: stored.points_max,
             frozen_top_size: stored.frozen_top_size,
+            events_per_minute: stored.events_per_minute,
             created_at: stored.created_at,
         })
     }
@@ -77,7 +84,7 @@ impl Store {
     ) -> Result<()> {
         let periods: Vec<String> = new.periods.iter().map(|kind| kind.name().to_owned()).collect();
         sqlx::query!(
-            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
+            "SELECT centile.create_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
             new.slug.as_str(),
             new.title,
             new.mode.name(),
@@ -92,6 +99,9 @@ impl Store {
             new.frozen_top_size,
             json(&new.kept_archives)?,
             new.reading.name(),
+            new.events_per_minute,
+            json(&new.gain_max)?,
+            new.on_violation.name(),
             by.as_str(),
         )
         .fetch_one(&self.writers)
@@ -102,7 +112,7 @@ impl Store {
     /// Changes a board.
     pub(crate) async fn update_board(&self, slug: &str, change: &BoardChange, by: &Actor) -> Result<()> {
         sqlx::query!(
-            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            "SELECT centile.update_board($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)",
             slug,
             change.title,
             change.mode.map(Mode::name),
@@ -115,6 +125,10 @@ impl Store {
             change.frozen_top_size,
             json(&change.kept_archives)?,
             change.reading.map(Reading::name),
+            // 0 takes the limit off.
+            change.events_per_minute.map(Option::unwrap_or_default),
+            json(&change.gain_max)?,
+            change.on_violation.map(OnViolation::name),
             by.as_str(),
         )
         .fetch_one(&self.writers)

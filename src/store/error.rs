@@ -10,7 +10,7 @@ use crate::Error;
 const LOADING_RETRY: Duration = Duration::from_secs(10);
 
 /// Which field a violated constraint is about, and what would be right.
-const CONSTRAINTS: [(&str, &str, &str); 18] = [
+const CONSTRAINTS: [(&str, &str, &str); 22] = [
     (
         "boards_slug_form",
         "slug",
@@ -26,6 +26,14 @@ const CONSTRAINTS: [(&str, &str, &str); 18] = [
     ("boards_kept_archives_kinds", "kept_archives", "must be a JSON object of day, week, month, season"),
     ("boards_kept_archives_positive", "kept_archives", "must be whole numbers from 1 to 1000000"),
     ("boards_reading_known", "reading", "must be public or key"),
+    ("boards_events_per_minute_range", "events_per_minute", "must be 1 to 10000"),
+    (
+        "boards_gain_max_kinds",
+        "gain_max",
+        "must be a JSON object of the kinds of period that the board keeps, or season",
+    ),
+    ("boards_gain_max_positive", "gain_max", "must be whole numbers from 1 to 9007199254740991"),
+    ("boards_on_violation_known", "on_violation", "must be refuse or quarantine"),
     (
         "periods_season_form",
         "name",
@@ -73,6 +81,7 @@ impl From<sqlx::Error> for Error {
                     "board" => "board",
                     "user" => "user",
                     "transaction" => "score transaction",
+                    "quarantined" => "event in quarantine",
                     "webhook" => "webhook of board",
                     "event" => "event",
                     "key" => "key",

@@ -16,6 +16,7 @@ pub(crate) mod outbox;
 pub(crate) mod period;
 mod pool;
 pub(crate) mod pooler;
+pub(crate) mod quarantine;
 pub(crate) mod rank;
 pub(crate) mod rebuild;
 pub(crate) mod score;

@@ -53,7 +53,7 @@ impl<'a> FromIterator<&'a Event> for Batch {
 /// What the SQL function says of one event.
 #[derive(Debug)]
 pub(crate) struct Recorded {
-    /// `accepted`, or why it is refused.
+    /// `accepted`, `quarantined`, or why it is refused.
     pub(crate) outcome: String,
     /// More on the refusal.
     pub(crate) detail: Option<String>,
@@ -61,6 +61,8 @@ pub(crate) struct Recorded {
     pub(crate) repeated: bool,
     /// What is remembered of an accepted event.
     pub(crate) result: Option<StoredResult>,
+    /// What is remembered of an event that is kept apart.
+    pub(crate) quarantined: Option<StoredQuarantined>,
     /// Number of the lane's last batch: whoever has seen it has seen this event.
     pub(crate) batch: i64,
     /// Rankings in which a stripe has grown out of its size by the batch.
@@ -76,6 +78,17 @@ pub(crate) struct StoredResult {
     pub(crate) occurred_at: DateTime<Utc>,
     /// Per period, by its name.
     pub(crate) periods: BTreeMap<String, StoredStanding>,
+}
+
+/// What is remembered of an event that broke a rule and is kept apart.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct StoredQuarantined {
+    /// Id in the quarantine.
+    pub(crate) quarantine_id: i64,
+    /// The rule, as an outcome of `centile_store.broken_rules`.
+    pub(crate) rule: String,
+    /// What is allowed, and what was met.
+    pub(crate) detail: String,
 }
 
 /// What an event made of a player's standing in one period.
@@ -146,6 +159,7 @@ impl Store {
                 detail: row.detail,
                 repeated: row.repeated,
                 result: row.result.map(|Json(result)| result),
+                quarantined: row.quarantined.map(|Json(quarantined)| quarantined),
                 batch: row.batch,
                 crowded: row.crowded,
             })

@@ -16,6 +16,7 @@ pub(crate) struct StoredUpkeep {
     pub(crate) released_rankings: i64,
     pub(crate) outbox_waiting: i64,
     pub(crate) outbox_oldest_age_seconds: f64,
+    pub(crate) quarantine_waiting: i64,
 }
 
 impl Store {

@@ -1,0 +1,52 @@
+-- Takes an event out of quarantine into the ledger, with the time of now: it counts in the periods that hold now, whatever rules it
+-- breaks, as if it had just been submitted. Gives its id there; again gives the same. A player who was reset meanwhile gets it, too:
+-- whoever accepts it wants it to count.
+CREATE FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text DEFAULT NULL, p_actor text DEFAULT session_user) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_board    centile_store.boards := centile_store.board_named(p_board);
+    v_event    centile_store.quarantine;
+    v_lane     centile_store.board_lanes;
+    v_at       timestamptz;
+    v_rankings bigint[];
+    v_missing  boolean;
+BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
+    v_event := centile_store.quarantined(v_board, p_quarantine_id);
+    SELECT greatest(clock_timestamp(), max(l.last_at)) INTO v_at FROM centile_store.board_lanes l WHERE l.board_id = v_board.id;
+    IF centile_store.has_unopened_period(v_board, v_at) THEN
+        PERFORM centile.open_periods(v_board.id, ARRAY[v_at]);
+    END IF;
+    SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = v_event.user_id;
+    -- Somebody else may have decided until the lane was had, which all who decide hold.
+    v_event := centile_store.quarantined(v_board, p_quarantine_id);
+    IF v_event.state = 'accepted' THEN
+        RETURN v_event.transaction_id;
+    ELSIF v_event.state = 'rejected' THEN
+        RAISE EXCEPTION 'event % of the quarantine was rejected', p_quarantine_id USING ERRCODE = 'CB409';
+    ELSIF EXISTS (SELECT FROM centile_store.users u WHERE u.id = v_event.user_id AND u.banned_at IS NOT NULL)
+       OR EXISTS (SELECT FROM centile_store.board_players b WHERE b.board_id = v_board.id AND b.user_id = v_event.user_id AND b.banned) THEN
+        RAISE EXCEPTION 'the player of event % of the quarantine is banned', p_quarantine_id USING ERRCODE = 'CB409';
+    END IF;
+
+    v_at := greatest(clock_timestamp(), v_lane.last_at);
+    SELECT array_agg(p.ranking_id), count(*) FILTER (WHERE p.kind <> 'season' AND p.ranking_id IS NOT NULL) < cardinality(v_board.periods)
+    INTO v_rankings, v_missing
+    FROM centile_store.periods_at(v_board.id, v_board.periods, v_at) p;
+    IF v_missing THEN
+        RAISE EXCEPTION 'a period of board % has to be opened first', p_board USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
+    INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+    VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1)
+    RETURNING id INTO v_event.transaction_id;
+    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
+    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
+    PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
+    PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
+    RETURN v_event.transaction_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile.accept_event(text, bigint, text, text) IS
+'Takes an event out of quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';

@@ -1,0 +1,16 @@
+-- Events of the quarantine are kept for a time after they were decided; the audit log keeps the decision for good. A bounded step at
+-- a time, so that it never holds many rows. What waits is kept however long it waits.
+CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT interval '90 days') RETURNS bigint
+LANGUAGE sql VOLATILE
+AS $$
+    WITH old AS (
+        SELECT id FROM centile_store.quarantine
+        WHERE decided_at < now() - p_keep ORDER BY decided_at LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), gone AS (
+        DELETE FROM centile_store.quarantine q USING old o WHERE q.id = o.id RETURNING 1
+    )
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile.forget_decided_events(integer, interval) IS
+'Deletes events of the quarantine that were decided long ago and returns how many. Example: SELECT centile.forget_decided_events();';

@@ -1,0 +1,11 @@
+-- Events that broke a rule of their board, and what was decided of them.
+CREATE VIEW centile.quarantine AS
+SELECT q.id AS quarantine_id, b.slug AS board, u.external_id AS user_id, q.points, q.tiebreak, q.reason, q.external_id AS event_id,
+       q.rule, q.detail, q.submitted_at, q.state, q.decided_at, q.decided_by, q.decided_why, q.transaction_id
+FROM centile_store.quarantine q
+JOIN centile_store.boards b ON b.id = q.board_id
+JOIN centile_store.users u ON u.id = q.user_id;
+
+COMMENT ON VIEW centile.quarantine IS
+'Events that broke a rule of their board: waiting, accepted into the ledger, or rejected. Example: SELECT board, user_id, points, rule, detail, state FROM centile.quarantine ORDER BY quarantine_id;';
+GRANT SELECT ON centile.quarantine TO centile_reader;

@@ -1,0 +1,152 @@
+//! `centile quarantine`: events that broke a rule of their board.
+
+use chrono::{DateTime, Utc};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{
+    act::Act,
+    output::{self, table, thousands},
+    with_service,
+};
+use crate::{
+    Result,
+    board::{self, BoardSlug},
+    config::{Config, value},
+    quarantine::{self, QuarantinedEvent, State},
+};
+
+/// What can be done with events in quarantine.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// List events that broke a rule, the oldest first
+    List(List),
+    /// Take an event into the ledger, with the time of now
+    Accept(Decision),
+    /// Reject an event for good
+    Reject(Decision),
+}
+
+/// Which events to list.
+#[derive(Debug, Args)]
+pub(super) struct List {
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    /// What has become of them; decided ones are listed for 90 days
+    #[arg(long, value_enum, default_value = "waiting")]
+    state: State,
+    /// Most events
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Which event, by whom it is decided, and why.
+#[derive(Debug, Args)]
+pub(super) struct Decision {
+    /// The event's id, as `centile quarantine list` shows it
+    #[arg(value_name = "ID", value_parser = clap::value_parser!(i64).range(1..))]
+    quarantine_id: i64,
+    /// The board
+    #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+    board: BoardSlug,
+    #[command(flatten)]
+    act: Act,
+}
+
+/// Does what `command` says.
+pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
+    match command {
+        Command::List(List { board, state, limit, json }) => {
+            let (events, next) = with_service(config, async |service| {
+                let board = board::find(service, &board).await?;
+                quarantine::list(service, &board, state, limit, None).await
+            })
+            .await?;
+            if json {
+                return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
+            }
+            if events.is_empty() {
+                output::note(format!("No event of board {board} is {}.", state.name()));
+            } else if next.is_some() {
+                output::note("There are more: --limit shows them.");
+            }
+            let head = ["ID", "PLAYER", "POINTS", "SUBMITTED", "RULE", "DETAIL", "DECIDED", "BY"];
+            output::print(table(head, events.iter().map(row).collect()))
+        }
+        Command::Accept(Decision { quarantine_id, board, act }) => {
+            let act = act.read()?;
+            let transaction_id = with_service(config, async |service| {
+                let board = board::find(service, &board).await?;
+                quarantine::accept(service, &board, quarantine_id, &act).await
+            })
+            .await?;
+            output::print(format!("event {quarantine_id} is score transaction {transaction_id} of board {board}"))
+        }
+        Command::Reject(Decision { quarantine_id, board, act }) => {
+            let act = act.read()?;
+            with_service(config, async |service| {
+                let board = board::find(service, &board).await?;
+                quarantine::reject(service, &board, quarantine_id, &act).await
+            })
+            .await?;
+            output::print(format!("event {quarantine_id} of board {board} is rejected"))
+        }
+    }
+}
+
+/// An event as JSON.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    quarantine_id: i64,
+    user_id: &'a str,
+    points: i64,
+    tiebreak: Option<i16>,
+    reason: Option<&'a str>,
+    id: Option<&'a str>,
+    rule: &'a str,
+    detail: &'a str,
+    submitted_at: DateTime<Utc>,
+    state: State,
+    decided_at: Option<DateTime<Utc>>,
+    decided_by: Option<&'a str>,
+    decided_why: Option<&'a str>,
+    transaction_id: Option<i64>,
+}
+
+impl<'a> From<&'a QuarantinedEvent> for Line<'a> {
+    fn from(event: &'a QuarantinedEvent) -> Self {
+        Self {
+            quarantine_id: event.quarantine_id,
+            user_id: &event.user_id,
+            points: event.points,
+            tiebreak: event.tiebreak,
+            reason: event.reason.as_deref(),
+            id: event.event_id.as_deref(),
+            rule: &event.rule,
+            detail: &event.detail,
+            submitted_at: event.submitted_at,
+            state: event.state,
+            decided_at: event.decided_at,
+            decided_by: event.decided_by.as_deref(),
+            decided_why: event.decided_why.as_deref(),
+            transaction_id: event.transaction_id,
+        }
+    }
+}
+
+fn row(event: &QuarantinedEvent) -> [String; 8] {
+    [
+        event.quarantine_id.to_string(),
+        event.user_id.clone(),
+        thousands(event.points),
+        output::time(Some(event.submitted_at)),
+        event.rule.clone(),
+        event.detail.clone(),
+        output::time(event.decided_at),
+        event.decided_by.clone().unwrap_or_default(),
+    ]
+}

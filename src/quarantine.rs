@@ -1,0 +1,103 @@
+//! Events that broke a rule of their board, kept apart until an administrator accepts or rejects them.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{Error, Result, act::Act, board::Board, service::Service};
+
+/// What has become of an event.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It waits for an administrator.
+    #[default]
+    Waiting,
+    /// It is in the ledger.
+    Accepted,
+    /// It will never be.
+    Rejected,
+}
+
+impl State {
+    /// Its name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// The one of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Waiting, Self::Accepted, Self::Rejected].into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// An event of a board's quarantine, as it was submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuarantinedEvent {
+    /// Its id in the quarantine.
+    pub quarantine_id: i64,
+    /// The caller's own id of the player.
+    pub user_id: String,
+    /// Points.
+    pub points: i64,
+    /// Tiebreak, where it has one.
+    pub tiebreak: Option<i16>,
+    /// Why, as the game put it.
+    pub reason: Option<String>,
+    /// The caller's id of the event.
+    pub event_id: Option<String>,
+    /// The rule that it broke, as `centile_store.broken_rules` calls it.
+    pub rule: String,
+    /// What is allowed, and what was met.
+    pub detail: String,
+    /// When it was submitted.
+    pub submitted_at: DateTime<Utc>,
+    /// What has become of it.
+    pub state: State,
+    /// When it was decided.
+    pub decided_at: Option<DateTime<Utc>>,
+    /// Who decided.
+    pub decided_by: Option<String>,
+    /// Why, as whoever decided put it.
+    pub decided_why: Option<String>,
+    /// The score transaction that an accepted event became.
+    pub transaction_id: Option<i64>,
+}
+
+/// Events of a board's quarantine in a state, the oldest first: up to `limit` after `cursor`, and the cursor of the next page.
+pub async fn list(
+    service: &Service,
+    board: &Board,
+    state: State,
+    limit: u32,
+    cursor: Option<&str>,
+) -> Result<(Vec<QuarantinedEvent>, Option<String>)> {
+    let after = cursor.map_or(Ok(0), |cursor| {
+        cursor.parse().map_err(|_| Error::invalid("cursor", "is not the `next` of an earlier page"))
+    })?;
+    let mut events = service.store.quarantine(board.slug.as_str(), state, after, i64::from(limit) + 1).await?;
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let more = events.len() > limit;
+    events.truncate(limit);
+    let next = events.last().filter(|_| more).map(|event| event.quarantine_id.to_string());
+    Ok((events, next))
+}
+
+/// Takes an event into the ledger, with the time of now, and gives its id there. [`Error::NotFound`] when the board has no such event,
+/// [`Error::Conflict`] when it was rejected, or its player is banned.
+pub async fn accept(service: &Service, board: &Board, quarantine_id: i64, act: &Act) -> Result<i64> {
+    let transaction_id = service.store.accept_event(board.slug.as_str(), quarantine_id, act).await?;
+    service.acknowledged_all(board.id).await?;
+    Ok(transaction_id)
+}
+
+/// Rejects an event for good. [`Error::NotFound`] when the board has no such event, [`Error::Conflict`] when it was accepted.
+pub async fn reject(service: &Service, board: &Board, quarantine_id: i64, act: &Act) -> Result<()> {
+    service.store.reject_event(board.slug.as_str(), quarantine_id, act).await
+}

@@ -1,0 +1,105 @@
+//! Events that broke a rule, in the database.
+
+use chrono::{DateTime, Utc};
+
+use super::Store;
+use crate::{
+    Error, Result,
+    act::Act,
+    quarantine::{QuarantinedEvent, State},
+};
+
+/// A row of `centile.quarantine`.
+struct StoredEvent {
+    quarantine_id: i64,
+    user_id: String,
+    points: i64,
+    tiebreak: Option<i16>,
+    reason: Option<String>,
+    event_id: Option<String>,
+    rule: String,
+    detail: String,
+    submitted_at: DateTime<Utc>,
+    state: String,
+    decided_at: Option<DateTime<Utc>>,
+    decided_by: Option<String>,
+    decided_why: Option<String>,
+    transaction_id: Option<i64>,
+}
+
+impl TryFrom<StoredEvent> for QuarantinedEvent {
+    type Error = Error;
+
+    fn try_from(stored: StoredEvent) -> Result<Self> {
+        let unknown =
+            || Error::Internal(format!("event {} of the quarantine has an unknown state", stored.quarantine_id));
+        Ok(Self {
+            state: State::from_name(&stored.state).ok_or_else(unknown)?,
+            quarantine_id: stored.quarantine_id,
+            user_id: stored.user_id,
+            points: stored.points,
+            tiebreak: stored.tiebreak,
+            reason: stored.reason,
+            event_id: stored.event_id,
+            rule: stored.rule,
+            detail: stored.detail,
+            submitted_at: stored.submitted_at,
+            decided_at: stored.decided_at,
+            decided_by: stored.decided_by,
+            decided_why: stored.decided_why,
+            transaction_id: stored.transaction_id,
+        })
+    }
+}
+
+impl Store {
+    /// Events of a board's quarantine in a state, the oldest first, after the one of an id.
+    pub(crate) async fn quarantine(
+        &self,
+        board: &str,
+        state: State,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<QuarantinedEvent>> {
+        let rows = sqlx::query_file_as!(StoredEvent, "sql/queries/quarantine.sql", board, state.name(), after, limit)
+            .fetch_all(&self.readers)
+            .await?;
+        rows.into_iter().map(QuarantinedEvent::try_from).collect()
+    }
+
+    /// Takes an event out of quarantine into the ledger; gives its id there.
+    pub(crate) async fn accept_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<i64> {
+        let transaction_id = sqlx::query_scalar!(
+            r#"SELECT centile.accept_event($1, $2, $3, $4) AS "transaction_id!""#,
+            board,
+            quarantine_id,
+            act.reason(),
+            act.by.as_str()
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(transaction_id)
+    }
+
+    /// Rejects an event that waits in quarantine.
+    pub(crate) async fn reject_event(&self, board: &str, quarantine_id: i64, act: &Act) -> Result<()> {
+        sqlx::query!(
+            "SELECT centile.reject_event($1, $2, $3, $4)",
+            board,
+            quarantine_id,
+            act.reason(),
+            act.by.as_str()
+        )
+        .fetch_one(&self.writers)
+        .await?;
+        Ok(())
+    }
+
+    /// Deletes a bounded number of events that were decided long ago; gives how many.
+    pub(crate) async fn forget_decided_events(&self) -> Result<u64> {
+        let gone = sqlx::query_scalar!(r#"SELECT centile.forget_decided_events() AS "gone!""#)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(gone.unsigned_abs())
+    }
+}
