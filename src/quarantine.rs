@@ -1,17 +1,16 @@
 //! Events that broke a rule of their board, kept apart until an administrator accepts or rejects them.
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{Error, Result, act::Act, board::Board, service::Service};
 
 /// What has become of an event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// It waits for an administrator.
-    #[default]
     Waiting,
     /// It is in the ledger.
     Accepted,

@@ -17,7 +17,7 @@ use super::{
     user::ActRequest,
 };
 use crate::{
-    Result,
+    Error, Result,
     quarantine::{self, QuarantinedEvent, State},
 };
 
@@ -27,9 +27,8 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(super) struct QuarantineQuery {
     /// What has become of them; `waiting` when absent.
-    #[serde(default)]
-    #[param(inline, default = "waiting")]
-    state: State,
+    #[param(value_type = Option<State>)]
+    state: Option<String>,
     /// Most rows.
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
@@ -130,8 +129,10 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
     let path = BoardPath::of(&request)?;
     let query: QuarantineQuery = query::parse(&request)?;
     let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
+    let state = query.state.as_deref().map_or(Some(State::Waiting), State::from_name);
+    let state = state.ok_or_else(|| Error::invalid("state", "is waiting, accepted or rejected"))?;
     let board = path.find(&api.service).await?;
-    let (events, next) = quarantine::list(&api.service, &board, query.state, limit, query.cursor.as_deref()).await?;
+    let (events, next) = quarantine::list(&api.service, &board, state, limit, query.cursor.as_deref()).await?;
     Ok(reply::written(
         StatusCode::OK,
         &QuarantineResponse {

@@ -112,6 +112,11 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         .replace("{user_id}", &user)
         .replace("{transaction_id}", &transaction_id.to_string());
     let filled = if filled.contains("{key_id}") { filled.replace("{key_id}", &spare_key(site).await) } else { filled };
+    let filled = if filled.contains("{quarantine_id}") {
+        filled.replace("{quarantine_id}", &spare_event(site).await)
+    } else {
+        filled
+    };
     let query = if path.ends_with("/rank") { "?score=5" } else { "" };
     (format!("{filled}{query}"), if body.is_null() { String::new() } else { body.to_string() })
 }
@@ -130,6 +135,14 @@ async fn spare_key(site: &Site) -> String {
     let name = format!("spare {}", next_number());
     let made = site.admin(Method::POST, "/v1/keys", json!({"name": name, "role": "reader"})).await.is(201);
     made["id"].as_str().unwrap().to_owned()
+}
+
+/// The id of an event that waits in quarantine.
+async fn spare_event(site: &Site) -> String {
+    let rules = json!({"points_max": 1_000, "on_violation": "quarantine"});
+    site.admin(Method::PATCH, "/v1/boards/main", rules).await.is(200);
+    let event = json!({"user_id": format!("cheat-{}", next_number()), "points": 1_001});
+    site.post("/v1/boards/main/scores", event).await.is(202)["quarantine_id"].to_string()
 }
 
 #[tokio::test]

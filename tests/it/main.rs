@@ -4,6 +4,7 @@
 mod backup;
 mod board_rules;
 mod cache_redis;
+mod cheating;
 mod cli_close;
 mod cli_commands;
 mod cli_demo;

@@ -1,0 +1,192 @@
+//! Random boards with rules, random players at once: whatever was taken broke no rule, and whatever was not, did.
+
+use chrono::{DateTime, Utc};
+use futures::future::join_all;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::PgPool;
+
+use super::{
+    SCORES,
+    model::{Row, Rules, ledger},
+    site,
+};
+use crate::{
+    http_api::site::Site,
+    support::{TestDb, random::now},
+};
+
+/// Players of their own, each played by one caller, so that it is known what was in a player's ledger when an event was refused.
+const CALLERS: usize = 6;
+/// What a caller does.
+const STEPS: usize = 25;
+
+/// A random board: `seed % 6` decides mode and order.
+fn rules(seed: u64, rng: &mut StdRng) -> Rules {
+    let mode = ["sum", "best", "latest"][usize::try_from(seed % 3).unwrap()];
+    let mut gain_max = Vec::new();
+    for kind in ["all_time", "day", "week", "month"] {
+        if rng.random_ratio(1, 2) {
+            gain_max.push((kind, rng.random_range(5..120)));
+        }
+    }
+    Rules {
+        mode,
+        ascending: seed % 6 >= 3,
+        points_min: -40,
+        points_max: 40,
+        events_per_minute: rng.random_range(6..25),
+        gain_max,
+    }
+}
+
+/// What was said of an event that was not taken.
+#[derive(Debug)]
+struct Refused {
+    user: String,
+    points: i64,
+    rule: String,
+    /// The last row of the player's ledger before it.
+    after: i64,
+    sent_at: DateTime<Utc>,
+    answered_at: DateTime<Utc>,
+}
+
+async fn end_of(pool: &PgPool, user: &str) -> i64 {
+    ledger(pool, "main", user).await.last().map_or(0, |row| row.transaction_id)
+}
+
+/// Plays two players of one's own, one event list after the other, with an administrator's acts in between; and one whom all play.
+async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool) -> Vec<Refused> {
+    let mut rng = StdRng::seed_from_u64(seed * 100 + caller as u64);
+    let own = [format!("a{caller}"), format!("b{caller}")];
+    let mut refused = Vec::new();
+    for _ in 0..STEPS {
+        let user = own.choose(&mut rng).unwrap();
+        match rng.random_range(0..10) {
+            0 => {
+                let rows = ledger(pool, "main", user).await;
+                if let Some(row) = rows.iter().rfind(|row| row.kind == "score") {
+                    let path = format!("/v1/boards/main/transactions/{}/void", row.transaction_id);
+                    site.admin(Method::POST, &path, json!({"reason": "void"})).await.is(204);
+                }
+            }
+            1 if rng.random_ratio(1, 2) => {
+                let answer = site.admin(Method::DELETE, &format!("{SCORES}/{user}?reason=reset"), Value::Null).await;
+                assert!([204, 404].contains(&answer.status), "{answer:?}");
+            }
+            // A score of the past: of the last days, or one that leaves the last minute while this runs.
+            1 | 2 => {
+                let ago =
+                    if rng.random_ratio(1, 2) { rng.random_range(1.0..3e6) } else { rng.random_range(55.0..60.0) };
+                sqlx::query("SELECT centile.ensure_users(ARRAY[$1])").bind(user).execute(pool).await.unwrap();
+                sqlx::query(
+                    "SELECT centile.correct_score('main', $1, $2, clock_timestamp() - make_interval(secs => $3), 'past', 'dora')",
+                )
+                .bind(user)
+                .bind(rng.random_range(-60..60_i64))
+                .bind(ago)
+                .execute(pool)
+                .await
+                .unwrap();
+            }
+            _ => {
+                let events: Vec<(String, i64)> = (0..rng.random_range(1..6))
+                    .map(|_| {
+                        let user = if rng.random_ratio(1, 4) { "shared" } else { own.choose(&mut rng).unwrap() };
+                        (user.to_owned(), rng.random_range(-45..45))
+                    })
+                    .collect();
+                refused.extend(send(site, pool, &events, &own, keeps).await);
+            }
+        }
+    }
+    refused
+}
+
+/// Sends events as one list; gives those of one's own players that were not taken.
+async fn send(site: &Site, pool: &PgPool, events: &[(String, i64)], own: &[String; 2], keeps: bool) -> Vec<Refused> {
+    let mut ends = [end_of(pool, &own[0]).await, end_of(pool, &own[1]).await];
+    let list: Vec<Value> = events.iter().map(|(user, points)| json!({"user_id": user, "points": points})).collect();
+    let sent_at = now();
+    let results = site.post(SCORES, json!(list)).await.is(200)["results"].clone();
+    let answered_at = now();
+    let mut refused = Vec::new();
+    for ((user, points), result) in events.iter().zip(results.as_array().unwrap()) {
+        let place = own.iter().position(|one| one == user);
+        match (result["status"].as_str().unwrap(), place) {
+            ("accepted", Some(place)) => ends[place] = result["transaction_id"].as_i64().unwrap(),
+            ("accepted", None) | (_, None) => {}
+            (status, Some(place)) => {
+                assert_eq!(status, if keeps { "quarantined" } else { "refused" }, "{result}");
+                let detail = if keeps { &result["detail"] } else { &result["error"]["detail"] };
+                let detail = detail.as_str().unwrap();
+                let rule = if detail.contains("per event") {
+                    "points_out_of_bounds"
+                } else if detail.contains("gain") {
+                    "gain_too_large"
+                } else {
+                    "too_many_events"
+                };
+                let (user, rule) = (user.clone(), rule.to_owned());
+                refused.push(Refused { user, points: *points, rule, after: ends[place], sent_at, answered_at });
+            }
+        }
+    }
+    refused
+}
+
+/// Whether each row that came live broke no rule when it did.
+fn check_taken(rules: &Rules, user: &str, rows: &[Row]) -> usize {
+    let live = rows.iter().enumerate().filter(|(_, row)| row.is_live);
+    for (place, row) in live.clone() {
+        let broken = rules.broken(&rows[..place], row.points.unwrap(), row.occurred_at);
+        assert!(broken.is_empty(), "{rules:?}: {user}, {row:?} broke {broken:?} after {:#?}", &rows[..place]);
+    }
+    live.count()
+}
+
+#[tokio::test]
+async fn what_is_taken_breaks_no_rule_and_what_is_not_does() {
+    let (mut taken, mut rules_met) = (0, std::collections::BTreeMap::<String, usize>::new());
+    for seed in 0..6_u64 {
+        let db = TestDb::new().await;
+        let site = site(&db).await;
+        let pool = db.pool().await;
+        let mut rng = StdRng::seed_from_u64(seed);
+        let rules = rules(seed, &mut rng);
+        let keeps = seed % 2 == 1;
+        let gain_max: serde_json::Map<String, Value> = rules
+            .gain_max
+            .iter()
+            .map(|(kind, most)| ((*kind).to_owned(), json!(i64::try_from(*most).unwrap())))
+            .collect();
+        let board = json!({
+            "mode": rules.mode, "order": if rules.ascending { "asc" } else { "desc" }, "lanes": 2,
+            "points_min": rules.points_min, "points_max": rules.points_max, "events_per_minute": rules.events_per_minute,
+            "gain_max": gain_max, "on_violation": if keeps { "quarantine" } else { "refuse" },
+        });
+        site.board(board, &[]).await;
+        let refused = join_all((0..CALLERS).map(|caller| play(&site, &pool, seed, caller, keeps))).await;
+
+        let mut users: Vec<String> =
+            (0..CALLERS).flat_map(|caller| [format!("a{caller}"), format!("b{caller}")]).collect();
+        users.push("shared".to_owned());
+        for user in &users {
+            taken += check_taken(&rules, user, &ledger(&pool, "main", user).await);
+        }
+        for one in refused.iter().flatten() {
+            let rows = ledger(&pool, "main", &one.user).await;
+            let before: Vec<Row> = rows.into_iter().filter(|row| row.transaction_id <= one.after).collect();
+            // A minute that slides holds most at its begin; a period may have begun in between.
+            let broken = [one.sent_at, one.answered_at].map(|at| rules.broken(&before, one.points, at));
+            assert!(
+                broken.iter().flatten().any(|rule| *rule == one.rule),
+                "seed {seed}, {rules:?}: {one:?} broke {broken:?} after {before:#?}"
+            );
+            *rules_met.entry(one.rule.clone()).or_default() += 1;
+        }
+    }
+    assert!(taken > 500 && rules_met.len() == 3, "{taken} taken, {rules_met:?}");
+}
