@@ -21,10 +21,9 @@ DECLARE
     v_limits   bigint[];
     v_starts   timestamptz[];
     v_rankings bigint[];
+    v_since    timestamptz;
     v_event    record;
     v_recent   integer;
-    v_reset_at timestamptz;
-    v_voided   bigint[];
     v_first    bigint;
     v_keys     bigint[];
     v_won      numeric[];
@@ -41,44 +40,57 @@ BEGIN
         FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
         JOIN centile_store.periods q ON q.id = p.period_id
         WHERE p_board.gain_max ? p.kind;
+        -- Nothing from before its periods tells of a sum; where best and latest scores come from lies anywhere.
+        v_since := CASE p_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
     END IF;
 
+    -- What the ledger says of all players of the batch, in one statement: most of what it costs is to begin.
     FOR v_event IN
-        SELECT e.event, e.user_id, e.points, centile.rank_key(e.points, p_board.score_order) AS rank_key,
+        WITH live AS MATERIALIZED (
+            SELECT e.event, e.user_id, e.points, centile.rank_key(e.points, p_board.score_order) AS rank_key
+            FROM unnest(p_users, p_points, p_outcomes) WITH ORDINALITY AS e (user_id, points, outcome, event)
+            WHERE e.outcome IS NULL
+        ), player AS MATERIALIZED (
+            SELECT p.user_id, m.recent, a.reset_at, a.voided, s.keys, s.won
+            FROM (SELECT DISTINCT user_id FROM live) p
+            CROSS JOIN LATERAL (
+                SELECT count(*)::integer AS recent
+                FROM (SELECT FROM centile_store.score_transactions t
+                      WHERE p_board.events_per_minute IS NOT NULL AND t.board_id = p_board.id AND t.user_id = p.user_id AND t.kind = 'score'
+                        AND t.occurred_at > p_at - interval '60 seconds'
+                      LIMIT p_board.events_per_minute) r) m
+            CROSS JOIN LATERAL (
+                SELECT coalesce(max(t.occurred_at) FILTER (WHERE t.kind = 'reset'), '-infinity') AS reset_at,
+                       coalesce(array_agg(t.voids_id) FILTER (WHERE t.kind = 'void'), '{}') AS voided
+                FROM centile_store.score_transactions t
+                WHERE v_limits IS NOT NULL AND t.board_id = p_board.id AND t.user_id = p.user_id AND t.kind <> 'score'
+                  AND t.occurred_at >= v_since) a
+            CROSS JOIN LATERAL (
+                SELECT array_agg(l.rank_key ORDER BY r.place) AS keys,
+                       -- The score is what was won less what was lost; so the losses are added. Of an asc board they are what was won.
+                       array_agg(CASE p_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0)
+                                 ORDER BY r.place) AS won
+                FROM unnest(v_rankings, v_starts) WITH ORDINALITY AS r (ranking_id, starts_at, place)
+                LEFT JOIN LATERAL (
+                    SELECT * FROM centile_store.leaderboard l
+                    WHERE l.ranking_id = r.ranking_id AND l.user_id = p.user_id LIMIT 1) l ON true
+                CROSS JOIN LATERAL (
+                    SELECT -sum(t.points) AS points FROM centile_store.score_transactions t
+                    WHERE p_board.mode = 'sum' AND t.board_id = p_board.id AND t.user_id = p.user_id AND t.kind = 'score'
+                      AND t.points < 0 AND t.occurred_at >= v_since AND t.occurred_at >= greatest(r.starts_at, a.reset_at)
+                      AND t.id <> ALL (a.voided)) n) s
+        )
+        SELECT e.*, p.recent, p.reset_at, p.voided, p.keys, p.won,
                lag(e.user_id) OVER players IS DISTINCT FROM e.user_id AS is_first
-        FROM unnest(p_users, p_points, p_outcomes) WITH ORDINALITY AS e (user_id, points, outcome, event)
-        WHERE e.outcome IS NULL
+        FROM live e JOIN player p USING (user_id)
         WINDOW players AS (ORDER BY e.user_id, e.event)
         ORDER BY e.user_id, e.event
     LOOP
         IF v_event.is_first THEN
-            IF p_board.events_per_minute IS NOT NULL THEN
-                SELECT count(*) INTO v_recent
-                FROM (SELECT FROM centile_store.score_transactions t
-                      WHERE t.board_id = p_board.id AND t.user_id = v_event.user_id AND t.kind = 'score'
-                        AND t.occurred_at > p_at - interval '60 seconds'
-                      LIMIT p_board.events_per_minute) r;
-            END IF;
-            IF v_limits IS NOT NULL THEN
-                v_first := NULL;
-                SELECT coalesce(max(t.occurred_at) FILTER (WHERE t.kind = 'reset'), '-infinity'),
-                       coalesce(array_agg(t.voids_id) FILTER (WHERE t.kind = 'void'), '{}')
-                INTO v_reset_at, v_voided
-                FROM centile_store.score_transactions t
-                WHERE t.board_id = p_board.id AND t.user_id = v_event.user_id AND t.kind <> 'score';
-                SELECT array_agg(l.rank_key ORDER BY r.place),
-                       array_agg(CASE p_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0) ORDER BY r.place)
-                INTO v_keys, v_won
-                FROM unnest(v_rankings, v_starts) WITH ORDINALITY AS r (ranking_id, starts_at, place)
-                LEFT JOIN LATERAL (
-                    SELECT * FROM centile_store.leaderboard l
-                    WHERE l.ranking_id = r.ranking_id AND l.user_id = v_event.user_id LIMIT 1) l ON true
-                -- The score is what was won less what was lost; so the losses are added. Of an asc board they are what was won.
-                CROSS JOIN LATERAL (
-                    SELECT -sum(t.points) AS points FROM centile_store.score_transactions t
-                    WHERE p_board.mode = 'sum' AND t.board_id = p_board.id AND t.user_id = v_event.user_id AND t.kind = 'score'
-                      AND t.points < 0 AND t.occurred_at >= greatest(r.starts_at, v_reset_at) AND t.id <> ALL (v_voided)) n;
-            END IF;
+            v_recent := v_event.recent;
+            v_keys := v_event.keys;
+            v_won := v_event.won;
+            v_first := NULL;
         END IF;
 
         v_rule := NULL;
@@ -97,7 +109,7 @@ BEGIN
                 ELSE
                     CONTINUE WHEN p_board.mode = 'best' AND v_event.rank_key <= v_keys[v_n];
                     v_gains[v_n] := v_event.rank_key::numeric - coalesce(
-                        centile_store.gain_base(p_board, v_event.user_id, v_starts[v_n], v_reset_at, v_voided,
+                        centile_store.gain_base(p_board, v_event.user_id, v_starts[v_n], v_event.reset_at, v_event.voided,
                             greatest(v_event.rank_key::numeric - v_limits[v_n], -9223372036854775807)::bigint),
                         v_first, v_event.rank_key);
                 END IF;
