@@ -345,10 +345,6 @@ pub struct BoardChange {
     /// Who may read from now on.
     pub reading: Option<Reading>,
     /// New limit of events of a player in any 60 seconds; `Some(None)` takes it off.
-    #[expect(
-        clippy::option_option,
-        reason = "a limit that stays, one that goes and a new one are three different wishes"
-    )]
     pub events_per_minute: Option<Option<i32>>,
     /// Changes to what a player may gain in a period.
     pub gain_max: GainMaxChange,

@@ -244,7 +244,8 @@ async fn gains_are_counted_as_each_mode_has_them() {
             Some(detail) => json!(detail.rsplit("not ").next()),
             None => one.clone(),
         });
-        assert_eq!(Value::from_iter(told), wanted, "{rules}: {seen:?}");
+        let told: Vec<Value> = told.collect();
+        assert_eq!(json!(told), wanted, "{rules}: {seen:?}");
     }
 }
 
