@@ -2,6 +2,8 @@
 
 mod shown;
 
+use std::process::Command;
+
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,7 +13,7 @@ use crate::{
     http_api::site::Site,
     outbox::{board, close_days, receiver::Receiver, signed},
     support::{
-        TestDb, next_number, run,
+        Ran, TestDb, next_number, run,
         signing::{Signer, master_key, run_with},
         spawn_serve,
     },
@@ -28,9 +30,11 @@ async fn kept(db: &TestDb) -> Vec<(Vec<u8>, bool)> {
     .unwrap()
 }
 
-/// `serve`, which is to refuse.
-fn serve(db: &TestDb, master_keys: &str) -> crate::support::Ran {
-    run_with(db, master_keys, &["serve", "--listen", "127.0.0.1:0", "--no-maintenance"])
+/// `serve`, which is to refuse; ended after a while where it does not.
+fn serve(db: &TestDb, master_keys: &str) -> Ran {
+    let mut command = Command::new("timeout");
+    command.args(["60", env!("CARGO_BIN_EXE_centile"), "serve", "--listen", "127.0.0.1:0", "--no-maintenance"]);
+    Ran::of(command.env("DATABASE_URL", db.url()).env("CENTILE_MASTER_KEY", master_keys))
 }
 
 fn bytes_of(webhook_secret: &str) -> Vec<u8> {
