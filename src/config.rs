@@ -8,7 +8,13 @@ use clap::{
 };
 use tracing_subscriber::EnvFilter;
 
-use crate::{Error, Result, board::BoardSlug, http, seal::MasterKeys, service};
+use crate::{
+    Error, Result,
+    board::BoardSlug,
+    http::{self, Origin, Rate, TrustedProxy},
+    seal::MasterKeys,
+    service,
+};
 
 /// Under which heading `--help` shows the settings that every command has.
 const EVERYWHERE: &str = "Settings of every command";
@@ -160,6 +166,7 @@ impl Config {
             // Nobody but the command itself writes.
             queue_time: Duration::MAX,
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
+            pool_wait: service::Settings::DEFAULT_POOL_WAIT,
             master_keys: self.master_keys()?,
             maintenance_every: None,
         })
@@ -196,6 +203,40 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_BODY_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODY_LIMIT_BYTES)]
     body_limit: usize,
 
+    /// Most connections of clients at a time; more wait until one of these ends
+    #[arg(long, env = "CENTILE_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+
+    /// Seconds that the head of a request may take to arrive, its body, and its answer to be taken
+    #[arg(long, env = "CENTILE_CLIENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    client_timeout: u32,
+
+    /// Requests a second that each key may make; 0 for no limit
+    #[arg(long, env = "CENTILE_KEY_RATE", value_name = "N", default_value_t = 1_000)]
+    key_rate: u32,
+
+    /// Requests that each key may make at once
+    #[arg(long, env = "CENTILE_KEY_BURST", value_name = "N", default_value = "2000")]
+    key_burst: NonZero<u32>,
+
+    /// Requests a second that come without a key from one address, of IPv6 from one network of 64 bits; 0 for no limit
+    #[arg(long, env = "CENTILE_ADDRESS_RATE", value_name = "N", default_value_t = 200)]
+    address_rate: u32,
+
+    /// Requests that may come without a key from one address at once
+    #[arg(long, env = "CENTILE_ADDRESS_BURST", value_name = "N", default_value = "1000")]
+    address_burst: NonZero<u32>,
+
+    /// Proxies before this instance, as networks: what these write into X-Forwarded-For is believed
+    #[arg(long, env = "CENTILE_TRUSTED_PROXIES", value_name = "NETWORK,…", value_delimiter = ',', value_parser = value::<TrustedProxy>)]
+    trusted_proxies: Vec<TrustedProxy>,
+
+    /// Origins whose pages may read answers in a browser, such as https://game.example; `*` for all, none unless given
+    #[arg(long, env = "CENTILE_CORS_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
+    cors_origins: Vec<Origin>,
+
     /// Most connections to PostgreSQL that reading takes
     #[arg(long, env = "CENTILE_READ_CONNECTIONS", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -215,6 +256,11 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_STATEMENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     statement_timeout: u32,
+
+    /// Milliseconds that a request waits for a connection to PostgreSQL before it is told to come again
+    #[arg(long, env = "CENTILE_POOL_WAIT", value_name = "MILLISECONDS", default_value_t = 2_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pool_wait: u32,
 
     /// Seconds between two looks at whether a period is over and to be closed
     #[arg(long, env = "CENTILE_MAINTENANCE_EVERY", value_name = "SECONDS", default_value_t = 10)]
@@ -246,6 +292,12 @@ impl Instance {
             body_limit_bytes: self.body_limit,
             default_board: self.default_board.clone(),
             stop_within: Duration::from_secs(self.stop_within.into()),
+            connections: self.connections as usize,
+            client_timeout: Duration::from_secs(self.client_timeout.into()),
+            key_rate: Rate::new(self.key_rate, self.key_burst),
+            address_rate: Rate::new(self.address_rate, self.address_burst),
+            trusted_proxies: self.trusted_proxies.clone(),
+            cors_origins: self.cors_origins.clone(),
         }
     }
 
@@ -268,6 +320,7 @@ impl Instance {
             write_connections: self.write_connections,
             queue_time: Duration::from_millis(self.queue_time.into()),
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
+            pool_wait: Duration::from_millis(self.pool_wait.into()),
             master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }

@@ -43,6 +43,17 @@ pub enum Error {
     /// The body or the list in it is larger than allowed.
     #[error("{0}")]
     TooLarge(String),
+    /// The body did not arrive in time.
+    #[error("{0}")]
+    TooSlow(String),
+    /// The caller has made more requests than it may.
+    #[error("{message}")]
+    TooMany {
+        /// Who has made too many.
+        message: String,
+        /// When the next one may be made.
+        retry_after: Duration,
+    },
     /// The body is of a type that the call does not read.
     #[error("{0}")]
     UnsupportedMediaType(String),
@@ -110,6 +121,8 @@ impl Error {
             Self::Forbidden(_) => (403, "forbidden", "The key may not do this"),
             Self::MethodNotAllowed(_) => (405, "method-not-allowed", "The method is not allowed here"),
             Self::TooLarge(_) => (413, "too-large", "The request is too large"),
+            Self::TooSlow(_) => (408, "too-slow", "The request took too long to arrive"),
+            Self::TooMany { .. } => (429, "too-many-requests", "Too many requests"),
             Self::UnsupportedMediaType(_) => (415, "unsupported-media-type", "The body's type cannot be read"),
             Self::Unavailable { .. } => (503, "unavailable", "The service cannot answer now"),
             Self::Internal(_) => (500, "internal", "The service failed"),

@@ -199,6 +199,16 @@ pub(crate) async fn authenticate(service: &Service, authorization: Option<&str>)
     Ok(known)
 }
 
+/// The key in the text of an `Authorization` header, if it works as far as this instance knows without asking PostgreSQL.
+pub(crate) fn known(service: &Service, authorization: Option<&str>) -> Option<Arc<Key>> {
+    let (scheme, text) = authorization?.split_once(' ')?;
+    let (id, secret) = parse(text.trim_start())?;
+    let known = service.keys.0.get(id)?;
+    let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&known.secret_sha256));
+    (scheme.eq_ignore_ascii_case("bearer") && matches && known.key.state() == KeyState::Active)
+        .then(|| Arc::clone(&known.key))
+}
+
 /// Id and secret of a key's text.
 fn parse(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix("ctl_")?.split_once('_')?;

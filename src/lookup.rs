@@ -23,10 +23,7 @@ use crate::{
     Error, Result,
     counts::KnownCounts,
     service::Service,
-    store::{
-        PATIENCE,
-        rank::{BucketStanding, Question},
-    },
+    store::rank::{BucketStanding, Question},
     telemetry::{self, Origin},
 };
 
@@ -79,7 +76,7 @@ impl Lookups {
                 free: Semaphore::new(AT_ONCE),
             })
         });
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + service.store.patience();
         // Unanswered where the caller who read for others went away in the middle of it: once more.
         loop {
             if let Ok(answer) = desk.answer(service, user_id, deadline).await {

@@ -44,10 +44,17 @@ pub struct Settings {
     pub queue_time: Duration,
     /// How long a statement may run.
     pub statement_timeout: Duration,
+    /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
+    pub pool_wait: Duration,
     /// What secrets are sealed with in the database; without, there are no keys that sign, and secrets of webhooks are in clear.
     pub master_keys: Option<Arc<MasterKeys>>,
     /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
     pub maintenance_every: Option<Duration>,
+}
+
+impl Settings {
+    /// How long a call waits for a connection unless configured otherwise.
+    pub const DEFAULT_POOL_WAIT: Duration = Duration::from_secs(2);
 }
 
 /// That requests can be answered, and with what.
@@ -105,7 +112,7 @@ impl Service {
             master_keys: settings.master_keys.clone(),
             counts: CountsCache::default(),
             lookups: Lookups::default(),
-            pages: SharedPages::default(),
+            pages: SharedPages::new(settings.pool_wait),
             tops: TopCache::default(),
             acknowledged,
             leaving: AtomicBool::new(false),
@@ -115,17 +122,22 @@ impl Service {
         let (keeper, store) = (Arc::clone(&service.keeper), service.store.clone());
         let keeping = async move { keeper.run(&store).await };
         service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(keeping));
-        service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(async {
-            let mut ticks = tokio::time::interval(NUMBERS_KEPT_EVERY);
-            loop {
-                ticks.tick().await;
-                telemetry::keep();
-            }
-        }));
+        service.repeat(NUMBERS_KEPT_EVERY, telemetry::keep);
         if let Some(every) = settings.maintenance_every {
             upkeep::start(&service, every, &service.tasks, &service.stopping);
         }
         Ok(service)
+    }
+
+    /// Does something short again and again in the background, until the service stops.
+    pub(crate) fn repeat(&self, every: Duration, job: impl Fn() + Send + 'static) {
+        self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(async move {
+            let mut ticks = tokio::time::interval(every);
+            loop {
+                ticks.tick().await;
+                job();
+            }
+        }));
     }
 
     /// Whether requests can be answered, and with what. [`Error::Unavailable`] while PostgreSQL does not answer, or has not the

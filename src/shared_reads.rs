@@ -7,12 +7,12 @@ use std::{
     collections::HashMap,
     hash::Hash,
     sync::{Arc, Mutex, PoisonError, Weak},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::time::timeout;
 
-use crate::{Error, Result, store::PATIENCE};
+use crate::{Error, Result};
 
 /// The last read of a question: when it began, and what came of it.
 type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
@@ -22,21 +22,22 @@ type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
 pub(crate) struct SharedReads<K, V> {
     /// The last read of each question, kept as long as somebody waits for it or for the next.
     reads: Mutex<HashMap<K, Weak<Last<V>>>>,
-}
-
-impl<K, V> Default for SharedReads<K, V> {
-    fn default() -> Self {
-        Self { reads: Mutex::default() }
-    }
+    /// How long a caller waits for its turn.
+    patience: Duration,
 }
 
 impl<K: Eq + Hash, V: Clone> SharedReads<K, V> {
+    /// No reads yet.
+    pub(crate) fn new(patience: Duration) -> Self {
+        Self { reads: Mutex::default(), patience }
+    }
+
     /// What `read` gives, or what it gave to somebody else whose read began after this call. Should that one have gone away in the middle
     /// of it, the next who waits reads. [`Error::Unavailable`] when reads take so long that this one's turn does not come.
     pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, question: K, read: impl FnOnce() -> F) -> Result<V> {
         let came_at = Instant::now();
         let shared = self.shared(question);
-        let turn = timeout(PATIENCE, shared.lock()).await;
+        let turn = timeout(self.patience, shared.lock()).await;
         let mut last = turn.map_err(|_| Error::unavailable("too many reads of this are waiting already"))?;
         if let Some((began_at, answer)) = &*last
             && came_at < *began_at
@@ -73,6 +74,8 @@ mod tests {
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(2);
+
     /// Numbers its reads; the first waits until it may end.
     #[derive(Default)]
     struct Source {
@@ -94,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_during_a_read_shares_the_next() {
-        let (shared, source) = (SharedReads::default(), Source::default());
+        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
         let first = shared.read("page", || source.read());
         let others = async {
             source.begun.notified().await;
@@ -112,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_who_goes_away_leaves_the_others_to_read() {
-        let (shared, source) = (SharedReads::default(), Source::default());
+        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
         {
             let first = shared.read("page", || source.read());
             tokio::select! {
@@ -125,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_shared_and_not_kept() {
-        let (shared, source) = (SharedReads::default(), Source::default());
+        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
         let fail = async || source.read().await.and_then(|_| Err(Error::unavailable("gone")));
         let first = shared.read("page", fail);
         let others = async {
@@ -144,7 +147,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_read_that_takes_long_keeps_nobody_for_as_long() {
-        let (shared, source) = (SharedReads::default(), Source::default());
+        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
         let first = shared.read("page", || source.read());
         let second = async {
             source.begun.notified().await;
@@ -161,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_that_nobody_waits_for_take_no_room() {
-        let shared = SharedReads::default();
+        let shared = SharedReads::new(PATIENCE);
         for question in 0..10_000 {
             shared.read(question, || async { Ok(question) }).await.ok();
         }

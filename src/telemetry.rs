@@ -16,6 +16,8 @@ const COUNTS_WRONG: &str = "centile_count_differences";
 
 const REQUESTS: &str = "centile_http_requests_total";
 const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
+const CONNECTIONS_NOW: &str = "centile_http_connections";
+const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
 const REQUEST_TIME: &str = "centile_http_request_duration_seconds";
 const READS: &str = "centile_reads_total";
 const TOP_AGE: &str = "centile_top_age_seconds";
@@ -48,6 +50,9 @@ pub fn install() {
         }
         for name in [COUNTS_WRONG, SKEW] {
             gauge!(name).set(0);
+        }
+        for why in ["head", "body", "answer", "idle", "unread"] {
+            counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
         handle
     });
@@ -110,19 +115,37 @@ pub(crate) fn keep() {
     }
 }
 
-/// A request that is under way, as long as this value lives.
-pub(crate) struct UnderWay;
+/// What is under way, a request or a connection, as long as this value lives.
+#[derive(Debug)]
+pub(crate) struct UnderWay(&'static str);
 
-/// Counts a request as under way.
-pub(crate) fn one_more_request() -> UnderWay {
-    gauge!(REQUESTS_NOW).increment(1);
-    UnderWay
+impl UnderWay {
+    fn count(gauge: &'static str) -> Self {
+        gauge!(gauge).increment(1);
+        Self(gauge)
+    }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        gauge!(REQUESTS_NOW).decrement(1);
+        gauge!(self.0).decrement(1);
     }
+}
+
+/// Counts a request as under way.
+pub(crate) fn one_more_request() -> UnderWay {
+    UnderWay::count(REQUESTS_NOW)
+}
+
+/// Counts a connection of a client.
+pub(crate) fn one_more_connection() -> UnderWay {
+    UnderWay::count(CONNECTIONS_NOW)
+}
+
+/// Counts a connection that was closed because of its client: what was too slow (`head`, `body`, `answer`), `idle`, or `unread` for more than
+/// anybody would read.
+pub(crate) fn count_cut_connection(why: &'static str) {
+    counter!(CONNECTIONS_CUT, "why" => why).increment(1);
 }
 
 /// Counts a request that was answered.
@@ -200,6 +223,11 @@ pub(crate) fn count_count_differences(found: u64) {
 fn describe() {
     describe_counter!(REQUESTS, "Requests answered, by method, route and status.");
     describe_gauge!(REQUESTS_NOW, "Requests that are under way.");
+    describe_gauge!(CONNECTIONS_NOW, "Connections of clients.");
+    describe_counter!(
+        CONNECTIONS_CUT,
+        "Connections closed because of their clients, by what these were too slow with, or sent too much of."
+    );
     describe_histogram!(REQUEST_TIME, "Time from a request's head to its answer's.");
     describe_histogram!(BATCH_EVENTS, "Events of a batch.");
     describe_histogram!(BATCH_TIME, "Time that a batch takes in PostgreSQL, with its commit.");

@@ -152,7 +152,12 @@ pub struct Serve {
 impl Serve {
     #[allow(dead_code, reason = "one of the benchmarks has a database for each system")]
     pub fn start(bench: &Bench, arguments: &[&str]) -> Outcome<Self> {
-        Self::spawn(bench.command().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments))
+        Self::spawn(
+            bench
+                .command()
+                .args(["serve", "--listen", "127.0.0.1:0", "--address-rate", "0", "--key-rate", "0"])
+                .args(arguments),
+        )
     }
 
     /// Any program that says where it listens as `centile serve` does.

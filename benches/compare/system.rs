@@ -144,7 +144,7 @@ impl Site {
     pub fn serve(&self, bench: &Bench, system: System, options: &Options) -> Outcome<Serve> {
         let mut command = if system == System::Centile {
             let mut command = Command::new(CENTILE);
-            command.args(["serve", "--listen", "127.0.0.1:0"]);
+            command.args(["serve", "--listen", "127.0.0.1:0", "--address-rate", "0", "--key-rate", "0"]);
             command.env("REDIS_URL", bench.servers.redis_url());
             command
         } else {

@@ -74,7 +74,9 @@ impl Demo {
             }
         }
         let key = ready_key(&service, &dir.join("server-key")).await?;
-        let server = http::serve(Arc::clone(&service), listener, instance.http())?;
+        // All its players come from one address.
+        let settings = http::Settings { key_rate: None, address_rate: None, ..instance.http() };
+        let server = http::serve(Arc::clone(&service), listener, settings)?;
         let handle = server.handle();
         Ok(Self {
             url: format!("http://{}", reachable(address)),

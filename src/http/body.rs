@@ -10,6 +10,7 @@ use serde::{
     de::{self, DeserializeOwned, IgnoredAny, Unexpected, Visitor},
 };
 use serde_path_to_error::Path;
+use tokio::time::timeout;
 
 use super::{Settings, signature};
 use crate::{Error, Result};
@@ -29,9 +30,10 @@ pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: we
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
     }
-    let bytes = payload
-        .to_bytes_limited(limit)
+    let time = settings.client_timeout;
+    let bytes = timeout(time, payload.to_bytes_limited(limit))
         .await
+        .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))?
         .map_err(|_| too_large())?
         .map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
     signature::check(request, &bytes)?;
@@ -159,8 +161,7 @@ mod tests {
 
     /// The status with which a body is refused, or 200, at a limit of 16 bytes.
     async fn status_of(request: TestRequest) -> u16 {
-        let stop_within = std::time::Duration::ZERO;
-        let settings = Settings { workers: 1, body_limit_bytes: 16, default_board: parsed("arena"), stop_within };
+        let settings = Settings { body_limit_bytes: 16, ..Settings::new(parsed("arena")) };
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };

@@ -12,7 +12,7 @@ use actix_web::{
 };
 use utoipa_swagger_ui::Config;
 
-use super::{endpoint::Endpoint, openapi::openapi};
+use super::{endpoint::Endpoint, openapi::openapi, problem::TooManyProblem};
 use crate::{Error, Result};
 
 /// Where the document is.
@@ -33,7 +33,7 @@ pub(super) fn endpoints() -> [Endpoint; 2] {
 /// Get this document
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "openapi", tag = "operation",
-    responses((status = 200, description = "The OpenAPI document of the service.", body = Object)),
+    responses((status = 200, description = "The OpenAPI document of the service.", body = Object), TooManyProblem),
 )]
 pub(super) fn document() -> Ready<Result<HttpResponse>> {
     ready(if DOCUMENT.is_empty() {

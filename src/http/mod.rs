@@ -7,24 +7,31 @@
 
 use std::{future::ready, net::TcpListener, sync::Arc, time::Duration};
 
+use actix_http::{HttpService, KeepAlive, Protocol};
+use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
 use actix_web::{
-    App, HttpRequest, HttpResponse, HttpServer,
-    dev::Server,
+    App, HttpRequest, HttpResponse,
+    dev::{AppConfig, Server},
     http::{Method, header},
     middleware::{DefaultHeaders, from_fn},
+    rt::net::TcpStream,
     web,
 };
 
 use crate::{Error, Result, board::BoardSlug, service::Service, telemetry};
 
+mod address;
 mod body;
 mod caller;
+mod connection;
+mod cors;
 mod endpoint;
 mod observe;
 mod openapi;
 mod path;
 mod problem;
 mod query;
+mod rate;
 mod reply;
 mod signature;
 
@@ -46,14 +53,25 @@ mod top;
 mod transaction;
 mod user;
 
+pub use address::TrustedProxy;
+pub use cors::Origin;
 pub use openapi::openapi;
+pub use rate::Rate;
 pub(crate) use top::render as render_top;
 
+use connection::{Allowed, Watched};
 use endpoint::Endpoint;
+use rate::Rates;
 
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
 /// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// How long a client that was answered before it had sent its body may go on sending.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// The longest head of a request, in bytes, by which actix goes.
+const HEAD_BYTES: usize = 131_072;
 
 /// What the HTTP layer is told from outside.
 #[derive(Debug, Clone)]
@@ -66,11 +84,39 @@ pub struct Settings {
     pub default_board: BoardSlug,
     /// How long a stop waits for the requests that are under way.
     pub stop_within: Duration,
+    /// Most connections of clients at a time.
+    pub connections: usize,
+    /// How long the head of a request may take to arrive, its body, and its answer to be taken.
+    pub client_timeout: Duration,
+    /// How many requests a key may make, if that is limited.
+    pub key_rate: Option<Rate>,
+    /// How many requests an address may make that come without a key, if that is limited.
+    pub address_rate: Option<Rate>,
+    /// Proxies that are believed when they say for whom they ask.
+    pub trusted_proxies: Vec<TrustedProxy>,
+    /// Origins whose pages may read answers.
+    pub cors_origins: Vec<Origin>,
 }
 
 impl Settings {
     /// The longest request body unless configured otherwise: 1 MiB, ample for 1,000 events.
     pub const DEFAULT_BODY_LIMIT_BYTES: usize = 1024 * 1024;
+
+    /// What holds unless configured otherwise, with one worker and no limit of requests.
+    #[must_use]
+    pub fn new(default_board: BoardSlug) -> Self {
+        Self {
+            workers: 1,
+            body_limit_bytes: Self::DEFAULT_BODY_LIMIT_BYTES,
+            default_board,
+            connections: 10_000,
+            client_timeout: Duration::from_secs(10),
+            key_rate: None,
+            address_rate: None,
+            trusted_proxies: Vec::new(),
+            cors_origins: Vec::new(),
+        }
+    }
 }
 
 /// What every handler is given.
@@ -78,6 +124,7 @@ impl Settings {
 struct Api {
     service: Arc<Service>,
     settings: Settings,
+    rates: Arc<Rates>,
 }
 
 /// The paths of the API. Where two fit a request, the first one answers.
@@ -112,12 +159,6 @@ fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
-/// Makes the API part of an application: `App::new().configure(http::configure(service, settings))`.
-pub fn configure(service: Arc<Service>, settings: Settings) -> impl FnOnce(&mut web::ServiceConfig) {
-    let api = web::Data::new(Api { service, settings });
-    move |config| routes(config.app_data(api))
-}
-
 /// Every path, and the answer to all others.
 fn routes(config: &mut web::ServiceConfig) {
     for endpoint in endpoints().into_iter().chain(docs::endpoints()) {
@@ -146,21 +187,55 @@ fn security_headers() -> DefaultHeaders {
 /// or spawned; it stops by its handle and leaves signals alone, which belong to the command line.
 pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -> Result<Server> {
     telemetry::install();
+    let failed = |error| Error::Internal(format!("cannot serve on the listening socket: {error}"));
+    let address = listener.local_addr().map_err(failed)?;
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
-    let app = move || {
-        App::new()
-            .configure(configure(Arc::clone(&service), settings.clone()))
-            .wrap(security_headers())
-            .wrap(from_fn(observe::observe))
+    let connections = settings.connections.div_ceil(workers);
+    let allowed = Allowed {
+        transfer: settings.client_timeout,
+        idle: KEEP_ALIVE,
+        unread_bytes: settings.body_limit_bytes.saturating_add(HEAD_BYTES),
     };
-    let server = HttpServer::new(app)
-        .workers(workers)
-        .disable_signals()
-        .keep_alive(KEEP_ALIVE)
-        .shutdown_timeout(stop_within.as_secs())
-        .listen(listener)
-        .map_err(|error| Error::Internal(format!("cannot serve on the listening socket: {error}")))?;
-    Ok(server.run())
+    let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate));
+    let counted = Arc::clone(&rates);
+    service.repeat(rate::FORGOTTEN_EVERY, move || counted.forget());
+    let api = web::Data::new(Api { service, settings, rates });
+
+    let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
+    let builder = builder.max_concurrent_connections(connections);
+    let stopping = builder.graceful_shutdown_signal();
+    // As actix' own HttpServer does it, but for the stream, which is watched.
+    let connections = move || {
+        let (api, stopping) = (api.clone(), stopping.clone());
+        let app = App::new()
+            .configure(|config| routes(config.app_data(api)))
+            .wrap(from_fn(rate::limit))
+            .wrap(from_fn(cors::share))
+            .wrap(security_headers())
+            .wrap(from_fn(observe::observe));
+        let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
+        let http = HttpService::build()
+            // The stream has its own times.
+            .keep_alive(KeepAlive::Os)
+            .client_request_timeout(Duration::ZERO)
+            .client_disconnect_timeout(CLOSING)
+            .local_addr(address)
+            .graceful_shutdown_signal(move || {
+                let stopping = stopping.clone();
+                async move { stopping.notified().await }
+            })
+            .on_connect_ext(|stream: &Watched, data| {
+                data.insert(stream.activity());
+            })
+            // What actix would make absolute addresses of: nothing here does.
+            .finish(map_config(app, |()| AppConfig::default()));
+        fn_service(move |stream: TcpStream| {
+            let peer = stream.peer_addr().ok();
+            ready(Ok((Watched::new(stream, allowed), Protocol::Http1, peer)))
+        })
+        .and_then(http)
+    };
+    Ok(builder.listen("centile", listener, connections).map_err(failed)?.run())
 }
 
 #[cfg(test)]

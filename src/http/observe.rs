@@ -1,20 +1,25 @@
 //! What is told of each request: an id by which it can be found, a line in the log, numbers at `/metrics`.
 
-use std::time::Instant;
+use std::{rc::Rc, time::Instant};
 
 use actix_web::{
     Error,
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
     http::{
-        Method,
+        Method, StatusCode,
         header::{HeaderName, HeaderValue},
     },
     middleware::Next,
+    web::Data,
 };
 use rand::RngExt as _;
 use tracing::Instrument as _;
 
+use super::{
+    Api, address,
+    connection::{Activity, Answering},
+};
 use crate::telemetry;
 
 /// The header in which a request brings its id, and the answer gives it back.
@@ -32,6 +37,8 @@ pub(super) async fn observe(
     let begin = Instant::now();
     let id = request_id(&request);
     let (method, path) = (request.method().clone(), request.path().to_owned());
+    let address = request.app_data::<Data<Api>>().and_then(|api| address::of(api, &request));
+    let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
     let span = tracing::info_span!("request", request_id = %id.to_str().unwrap_or_default());
     let _requests = telemetry::one_more_request();
     let mut response = next.call(request).instrument(span.clone()).await?;
@@ -39,10 +46,14 @@ pub(super) async fn observe(
     let route = response.request().match_pattern();
     let route = route.as_deref().unwrap_or(NOWHERE);
     span.in_scope(|| {
-        tracing::info!(target: "centile::request", %method, path, status, duration_ms = time.as_secs_f64() * 1_000.0, "answered");
+        let address = address.map(tracing::field::display);
+        tracing::info!(target: "centile::request", %method, path, address, status, duration_ms = time.as_secs_f64() * 1_000.0, "answered");
     });
     telemetry::count_request(known(&method), route, status, time);
     response.headers_mut().insert(REQUEST_ID, id);
+    if response.status() == StatusCode::REQUEST_TIMEOUT {
+        answering.map(Answering::is_last);
+    }
     Ok(response)
 }
 

@@ -25,7 +25,9 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
     info(
         title = "Centile",
         description = "A leaderboard service. Every rank is exact for the version that its answer names. Reading needs no \
-            key unless a board asks for one; writing needs a key. It is sent as `Authorization: Bearer …`. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
+            key unless a board asks for one; writing needs a key. It is sent as `Authorization: Bearer …`. Where requests are limited, \
+            `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` say how many may be made at once, how many of \
+            them are left, and in how many seconds all of them will be. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
             have (405, with `Allow`).",
         license(name = "MIT OR Apache-2.0"),
     ),

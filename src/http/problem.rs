@@ -81,7 +81,7 @@ fn shortened(mut text: String) -> String {
 /// Whole seconds to wait, at least one, where waiting helps.
 fn retry_after(error: &Error) -> Option<u64> {
     match error {
-        Error::Unavailable { retry_after, .. } => {
+        Error::Unavailable { retry_after, .. } | Error::TooMany { retry_after, .. } => {
             Some((retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0)).max(1))
         }
         _ => None,
@@ -114,11 +114,15 @@ fn builder(error: &Error) -> HttpResponseBuilder {
     if matches!(error, Error::Unauthorized(_)) {
         response.insert_header((header::WWW_AUTHENTICATE, "Bearer"));
     }
+    if matches!(error, Error::TooSlow(_)) {
+        // What else may come belongs to a request that has been answered.
+        response.force_close();
+    }
     response
 }
 
 /// The problems that the document describes: status, name among its components, description.
-const DESCRIBED: [(u16, &str, &str); 10] = [
+const DESCRIBED: [(u16, &str, &str); 12] = [
     (400, "Malformed", "The request cannot be read: its body is not JSON."),
     (
         401,
@@ -127,10 +131,12 @@ const DESCRIBED: [(u16, &str, &str); 10] = [
     ),
     (403, "Forbidden", "The key is valid and may not do this."),
     (404, "NotFound", "There is no such board, user, period or score transaction."),
+    (408, "TooSlow", "The body took too long to arrive; the connection is closed."),
     (409, "Conflict", "The request contradicts what is stored."),
     (413, "TooLarge", "The body, or the list in it, is larger than allowed."),
     (415, "UnsupportedMediaType", "The body is not sent as `application/json`, or it is compressed."),
     (422, "Invalid", "A value cannot be taken; `field` names it."),
+    (429, "TooMany", "The key, or the address, has made too many requests; `Retry-After` says when to make the next."),
     (500, "Internal", "The service failed; its log has the cause."),
     (
         503,
@@ -146,7 +152,7 @@ pub(super) fn components() -> impl Iterator<Item = (&'static str, Response)> {
         let response = ResponseBuilder::new().description(description).content(MEDIA_TYPE, content);
         let response = match status {
             401 => response.header("WWW-Authenticate", Header::new(String::schema())),
-            503 => response.header("Retry-After", Header::new(u64::schema())),
+            429 | 503 => response.header("Retry-After", Header::new(u64::schema())),
             _ => response,
         };
         (name, response.build())
@@ -168,12 +174,21 @@ impl IntoResponses for UnavailableProblem {
     }
 }
 
+/// The problem of a caller who asks too often, for a call that has no other.
+pub(super) struct TooManyProblem;
+
+impl IntoResponses for TooManyProblem {
+    fn responses() -> BTreeMap<String, RefOr<Response>> {
+        references(&[429])
+    }
+}
+
 /// Problems of a call that reads a list of everything.
 pub(super) struct ListProblems;
 
 impl IntoResponses for ListProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 422, 500, 503])
+        references(&[401, 422, 429, 500, 503])
     }
 }
 
@@ -182,7 +197,7 @@ pub(super) struct ReadProblems;
 
 impl IntoResponses for ReadProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 403, 404, 422, 500, 503])
+        references(&[401, 403, 404, 422, 429, 500, 503])
     }
 }
 
@@ -191,7 +206,7 @@ pub(super) struct QueryProblems;
 
 impl IntoResponses for QueryProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[400, 401, 403, 404, 413, 415, 422, 500, 503])
+        references(&[400, 401, 403, 404, 408, 413, 415, 422, 429, 500, 503])
     }
 }
 
@@ -200,7 +215,7 @@ pub(super) struct ActProblems;
 
 impl IntoResponses for ActProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[401, 403, 404, 409, 422, 500, 503])
+        references(&[401, 403, 404, 409, 422, 429, 500, 503])
     }
 }
 
@@ -209,7 +224,7 @@ pub(super) struct WriteProblems;
 
 impl IntoResponses for WriteProblems {
     fn responses() -> BTreeMap<String, RefOr<Response>> {
-        references(&[400, 401, 403, 404, 409, 413, 415, 422, 500, 503])
+        references(&[400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503])
     }
 }
 

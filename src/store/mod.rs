@@ -37,8 +37,6 @@ use migrate::{Edition, Files};
 use pool::Pool;
 use pooler::Opening;
 
-/// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
 const KEEPER_CONNECTIONS: u32 = 2;
 /// Connections that ranks and pages use before all others, and as many that scores do: look-ups run two statements at a time, and a board has
@@ -66,6 +64,8 @@ pub(crate) struct Store {
     keepers: Pool,
     /// How to connect for long work, past any pooler: a session for itself, and no limit on the time of a statement.
     patient: PgConnectOptions,
+    /// How long a call waits for a connection.
+    patience: Duration,
 }
 
 impl fmt::Debug for Store {
@@ -78,8 +78,8 @@ impl fmt::Debug for Store {
 impl Store {
     /// Prepares the pools; the first connection is made when one is asked for.
     pub(crate) fn new(settings: &Settings) -> Result<Self> {
-        let Settings { database_url, pooler_url, read_connections, write_connections, statement_timeout, .. } =
-            settings;
+        let Settings { database_url, pooler_url, read_connections, write_connections, .. } = settings;
+        let Settings { statement_timeout, pool_wait, .. } = settings;
         let limit = format!("{}ms", statement_timeout.as_millis());
         let everywhere = [
             // JIT turned a batch of 15 ms into one of 290 ms.
@@ -110,7 +110,7 @@ impl Store {
         let pool = |connections, settings: &[(&str, &str)]| {
             let pool = pool::tested(PgPoolOptions::new())
                 .max_connections(connections)
-                .acquire_timeout(PATIENCE)
+                .acquire_timeout(*pool_wait)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
                 .test_before_acquire(false);
             let limit = *statement_timeout + WAY_BACK;
@@ -137,7 +137,12 @@ impl Store {
         let keepers = pool(KEEPER_CONNECTIONS, &reading);
         let (lookups, readers) = warm(read_connections, &reading, READ_SOON);
         let (recorders, writers) = warm(write_connections, &quick, WRITE_SOON);
-        Ok(Self { readers, lookups, writers, recorders, keepers, patient })
+        Ok(Self { readers, lookups, writers, recorders, keepers, patient, patience: *pool_wait })
+    }
+
+    /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
+    pub(crate) fn patience(&self) -> Duration {
+        self.patience
     }
 
     /// Whether the database has a newer schema than the one that this program was built for. [`Error::Unavailable`] when it lacks

@@ -195,7 +195,8 @@ async fn help_names_every_setting_and_no_secret() {
     let more = ["key revoke", "user show", "user set", "user ban", "user unban", "score void", "score reset"];
     let everywhere =
         ["DATABASE_URL", "REDIS_URL", "REDIS_PREFIX", "CENTILE_MASTER_KEY", "CENTILE_LOG", "CENTILE_LOG_FORMAT"];
-    let instance = "LISTEN WORKERS DEFAULT_BOARD BODY_LIMIT READ_CONNECTIONS WRITE_CONNECTIONS NO_MAINTENANCE";
+    let instance = "LISTEN WORKERS DEFAULT_BOARD BODY_LIMIT READ_CONNECTIONS WRITE_CONNECTIONS NO_MAINTENANCE CONNECTIONS CLIENT_TIMEOUT \
+         KEY_RATE KEY_BURST ADDRESS_RATE ADDRESS_BURST TRUSTED_PROXIES CORS_ORIGINS POOL_WAIT";
     let demo = "DEMO_DIR GAMES_PER_SECOND DEMO_SEED";
     for command in commands.into_iter().chain(more) {
         let mut arguments: Vec<&str> = command.split(' ').collect();

@@ -25,6 +25,7 @@ mod http_concurrency;
 mod http_errors;
 mod http_injection;
 mod http_layout;
+mod http_limits;
 mod http_metrics;
 mod http_openapi;
 mod http_property;

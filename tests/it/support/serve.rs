@@ -31,7 +31,7 @@ pub struct Serve {
 
 /// Starts `centile serve` on a free port, with `db`, with Redis at `redis` (none: the in-process cache), and with more
 /// flags. Returns when it takes connections. It closes no periods of the past behind a test's back, unless the flags say how
-/// often to look (`--maintenance-every`).
+/// often to look (`--maintenance-every`), and takes any number of requests, unless they limit them (`--address-rate`, `--key-rate`).
 pub async fn spawn_serve(db: &TestDb, redis: Option<&str>, flags: &[&str]) -> Serve {
     let (url, redis, prefix) = (db.url().to_owned(), redis.map(ToOwned::to_owned), db.redis_prefix());
     let flags: Vec<String> = flags.iter().map(|&flag| flag.to_owned()).collect();
@@ -53,6 +53,11 @@ impl Serve {
         }
         // Other tests have the machine too: nobody is to be refused because of them.
         command.env("CENTILE_QUEUE_TIME", "60000");
+        for rate in ["--address-rate", "--key-rate"] {
+            if !flags.iter().any(|flag| flag == rate) {
+                command.args([rate, "0"]);
+            }
+        }
         command.env("DATABASE_URL", database_url).env("REDIS_PREFIX", redis_prefix);
         if let Some(url) = redis_url {
             command.env("REDIS_URL", url);

@@ -1,0 +1,118 @@
+//! Where a request comes from.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
+
+use actix_web::{
+    dev::ServiceRequest,
+    http::header::{HeaderMap, X_FORWARDED_FOR},
+};
+use ipnet::IpNet;
+
+use super::Api;
+use crate::{Error, Result};
+
+/// A network whose proxies are believed when they say for whom they ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrustedProxy(IpNet);
+
+impl FromStr for TrustedProxy {
+    type Err = Error;
+
+    /// A network such as `10.0.0.0/8`, or one address.
+    fn from_str(text: &str) -> Result<Self> {
+        let network = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
+        network.map(Self).map_err(|_| {
+            Error::invalid("trusted_proxies", format!("{text:?} is not a network such as 10.0.0.0/8, nor an address"))
+        })
+    }
+}
+
+/// The address that `request` came from, if it can be told: the connection's, or what trusted proxies say.
+pub(super) fn of(api: &Api, request: &ServiceRequest) -> Option<IpAddr> {
+    let peer = request.peer_addr()?.ip().to_canonical();
+    Some(behind(&api.settings.trusted_proxies, peer, request.headers()))
+}
+
+/// Whoever stands before the last of our proxies. Each proxy adds whom it was asked by at the right of `X-Forwarded-For`, so what stands at the
+/// left of an address that is not ours may be anybody's invention.
+fn behind(proxies: &[TrustedProxy], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    let is_ours = |address: &IpAddr| proxies.iter().any(|TrustedProxy(network)| network.contains(address));
+    let mut address = peer;
+    if !is_ours(&address) {
+        return address;
+    }
+    let lines: Vec<&str> = headers.get_all(X_FORWARDED_FOR).map(|line| line.to_str().unwrap_or_default()).collect();
+    for entry in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+        // What is no address says nothing, nor does what stands before it.
+        let Some(before) = parse(entry.trim()) else { break };
+        address = before;
+        if !is_ours(&address) {
+            break;
+        }
+    }
+    address
+}
+
+/// An address as proxies write it, some with a port.
+fn parse(text: &str) -> Option<IpAddr> {
+    let bare = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().or_else(|_| text.parse().map(|address: SocketAddr| address.ip()));
+    address.ok().map(|address| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    /// Who asked, by these lines of `X-Forwarded-For`, when 10.0.0.0/8 and ::1 are ours.
+    fn who(peer: &str, lines: &[&str]) -> String {
+        let proxies: Vec<TrustedProxy> = ["10.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect();
+        assert_eq!(proxies.len(), 2);
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(
+                X_FORWARDED_FOR,
+                HeaderValue::from_bytes(line.as_bytes()).unwrap_or_else(|error| panic!("{error}")),
+            );
+        }
+        let peer = peer.parse::<IpAddr>().unwrap_or_else(|error| panic!("{error}"));
+        behind(&proxies, peer, &headers).to_string()
+    }
+
+    #[test]
+    fn only_what_our_own_proxies_say_is_believed() {
+        for (peer, lines, wanted) in [
+            ("192.0.2.1", &["198.51.100.7"][..], "192.0.2.1"),
+            ("10.0.0.1", &[], "10.0.0.1"),
+            ("10.0.0.1", &["198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.1", &["203.0.113.9, 198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.1", &["203.0.113.9, 198.51.100.7, 10.0.0.2"], "198.51.100.7"),
+            ("10.0.0.1", &["203.0.113.9", "198.51.100.7,10.0.0.2"], "198.51.100.7"),
+            ("10.0.0.1", &["198.51.100.7", ""], "10.0.0.1"),
+            ("10.0.0.1", &["198.51.100.7, unknown, 10.0.0.2"], "10.0.0.2"),
+            ("10.0.0.1", &["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+            ("10.0.0.1", &["198.51.100.7:4711"], "198.51.100.7"),
+            ("10.0.0.1", &["[2001:db8::7]:4711"], "2001:db8::7"),
+            ("10.0.0.1", &["[2001:db8::7]"], "2001:db8::7"),
+            ("::1", &["::ffff:198.51.100.7"], "198.51.100.7"),
+            ("10.0.0.1", &["198.51.100.7, é"], "10.0.0.1"),
+        ] {
+            assert_eq!(who(peer, lines), wanted, "{peer} {lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_network_is_one_or_an_address() {
+        for good in ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "::1", "0.0.0.0/0"] {
+            assert!(good.parse::<TrustedProxy>().is_ok(), "{good}");
+        }
+        for bad in ["", "10.0.0.0/33", "10.0.0", "proxy.example", "10.0.0.1:80"] {
+            assert!(bad.parse::<TrustedProxy>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A connection, watched: how long a client may take, and how much it may send that nobody wants.
+//!
+//! actix limits the head of a connection's first request, and nothing else that a client can be slow with. Here a stream sees the bytes
+//! and [`super::observe`] sees the requests; together they know what is being waited for, and for how long.
+
+use std::{
+    cell::Cell,
+    io,
+    pin::Pin,
+    rc::Rc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+    time::{Instant, Sleep, sleep_until},
+};
+
+use crate::telemetry;
+
+/// How long a client may go on sending what was given up, so that it comes to read why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What a client is allowed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Allowed {
+    /// How long the head of a request may take, and how long an answer may wait to be taken.
+    pub(super) transfer: Duration,
+    /// How long a connection may stay open without a request.
+    pub(super) idle: Duration,
+    /// Bytes that may come after an answer without making a request: what is left of a body that was refused.
+    pub(super) unread_bytes: usize,
+}
+
+/// What a connection waits for, and since when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// The first request of the connection, or the rest of any request's head.
+    Head(Instant),
+    /// Another request, of which no byte has come.
+    Next(Instant),
+    /// The service. A body has a limit of its own (see [`super::body`]).
+    Answer,
+    /// The client, to read that it was too slow.
+    End(Instant),
+}
+
+/// What one connection is at. Its stream tells of bytes, whoever answers its requests tells of those.
+#[derive(Debug)]
+pub(super) struct Activity {
+    phase: Cell<Phase>,
+    /// Bytes since the last answer.
+    received: Cell<usize>,
+}
+
+impl Activity {
+    fn new() -> Self {
+        Self { phase: Cell::new(Phase::Head(Instant::now())), received: Cell::new(0) }
+    }
+
+    /// A request is being answered, as long as the value lives.
+    pub(super) fn answering(self: &Rc<Self>) -> Answering {
+        self.phase.set(Phase::Answer);
+        Answering(Rc::clone(self))
+    }
+
+    fn received(&self, bytes: usize) {
+        match self.phase.get() {
+            Phase::Answer => return,
+            Phase::Next(_) => self.phase.set(Phase::Head(Instant::now())),
+            Phase::Head(_) | Phase::End(_) => {}
+        }
+        self.received.set(self.received.get().saturating_add(bytes));
+    }
+
+    /// When what is waited for must have come.
+    fn deadline(&self, allowed: &Allowed) -> Option<Instant> {
+        match self.phase.get() {
+            Phase::Head(since) => Some(since + allowed.transfer),
+            Phase::Next(since) => Some(since + allowed.idle),
+            Phase::Answer => None,
+            Phase::End(since) => Some(since + LAST_WORDS),
+        }
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(super) struct Answering(Rc<Activity>);
+
+impl Answering {
+    /// The answer says that the client was too slow: nothing more is waited for.
+    pub(super) fn is_last(self) {
+        self.0.phase.set(Phase::End(Instant::now()));
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.received.set(0);
+        if self.0.phase.get() == Phase::Answer {
+            self.0.phase.set(Phase::Next(Instant::now()));
+        }
+    }
+}
+
+/// The stream of a connection, which ends when the client takes too long or sends too much.
+#[derive(Debug)]
+pub(super) struct Watched {
+    stream: TcpStream,
+    activity: Rc<Activity>,
+    allowed: Allowed,
+    /// Since when bytes of an answer have been waiting for the client.
+    blocked: Option<Instant>,
+    /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
+    /// for, the phase then is what counts.
+    timer: Pin<Box<Sleep>>,
+    is_cut: bool,
+    _counted: telemetry::UnderWay,
+}
+
+impl Watched {
+    /// Watches `stream`, which has just been accepted.
+    pub(super) fn new(stream: TcpStream, allowed: Allowed) -> Self {
+        Self {
+            stream,
+            activity: Rc::new(Activity::new()),
+            allowed,
+            blocked: None,
+            timer: Box::pin(sleep_until(Instant::now() + allowed.transfer)),
+            is_cut: false,
+            _counted: telemetry::one_more_connection(),
+        }
+    }
+
+    /// What the connection is at, for whoever answers its requests.
+    pub(super) fn activity(&self) -> Rc<Activity> {
+        Rc::clone(&self.activity)
+    }
+
+    /// When an answer that waits must have been taken.
+    fn taken_by(&self) -> Option<Instant> {
+        self.blocked.map(|since| since + self.allowed.transfer)
+    }
+
+    /// Has the connection woken when the first of its times is over.
+    fn set_timer(&mut self, context: &mut Context<'_>) {
+        // What was given up is waited for no more.
+        let phase = if self.is_cut { None } else { self.activity.deadline(&self.allowed) };
+        let deadlines = phase.into_iter().chain(self.taken_by());
+        let Some(deadline) = deadlines.min() else { return };
+        if self.timer.deadline() != deadline {
+            self.timer.as_mut().reset(deadline);
+        }
+        if self.timer.as_mut().poll(context).is_ready() {
+            // Over already: the next turn finds it so.
+            context.waker().wake_by_ref();
+        }
+    }
+
+    /// Whether this time is over, as far as the timer has told.
+    fn is_over(&self, deadline: Option<Instant>) -> bool {
+        self.timer.is_elapsed() && deadline.is_some_and(|deadline| deadline <= self.timer.deadline())
+    }
+
+    fn cut(&mut self, why: &'static str) {
+        if !self.is_cut {
+            self.is_cut = true;
+            telemetry::count_cut_connection(why);
+        }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        if this.activity.received.get() > this.allowed.unread_bytes {
+            this.cut("unread");
+        } else if this.is_over(this.activity.deadline(&this.allowed)) {
+            this.cut(match this.activity.phase.get() {
+                Phase::Next(_) => "idle",
+                Phase::End(_) => "body",
+                Phase::Head(_) | Phase::Answer => "head",
+            });
+        }
+        if this.is_cut {
+            // The end of the stream, after which actix sends what it has still to say and closes.
+            return Poll::Ready(Ok(()));
+        }
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
+        let bytes = buffer.filled().len() - before;
+        if bytes > 0 {
+            this.activity.received(bytes);
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        if this.is_over(this.taken_by()) {
+            this.cut("answer");
+            // Or else the system would keep what the client does not take, for minutes.
+            this.stream.set_zero_linger().ok();
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        let written = Pin::new(&mut this.stream).poll_write(context, bytes);
+        match written {
+            Poll::Ready(Ok(all)) if all == bytes.len() => this.blocked = None,
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(_)) => return written,
+            Poll::Pending => {
+                this.blocked.get_or_insert_with(Instant::now);
+                this.set_timer(context);
+            }
+        }
+        written
+    }
+
+    /// Called by actix at the end of each turn in which all that there was has been written.
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        this.set_timer(context);
+        Pin::new(&mut this.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,265 @@
+//! How many requests a caller may make: each key that works, and each address that comes without one.
+
+use std::{
+    hash::{BuildHasher as _, Hash, RandomState},
+    net::{IpAddr, Ipv6Addr},
+    num::NonZero,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+
+use actix_web::{
+    Error, ResponseError as _,
+    body::{EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{AUTHORIZATION, HeaderMap, HeaderName},
+    middleware::Next,
+    web::Data,
+};
+use governor::{
+    DefaultKeyedRateLimiter, Quota, RateLimiter,
+    clock::{Clock as _, DefaultClock},
+    middleware::StateInformationMiddleware,
+};
+
+use super::{Api, address};
+use crate::key;
+
+/// Requests that may be made at once, what is left of them, and the seconds until all of them may be made again.
+pub(super) const HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static("ratelimit-limit"),
+    HeaderName::from_static("ratelimit-remaining"),
+    HeaderName::from_static("ratelimit-reset"),
+];
+
+/// Paths that whoever runs the service asks, however busy it is.
+const EXEMPT: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+/// How often those are forgotten who may make all their requests again.
+pub(super) const FORGOTTEN_EVERY: Duration = Duration::from_secs(1);
+
+/// Addresses that are counted each by itself. Where there are more, some share a count, so that no number of them fills the memory.
+const MOST_ADDRESSES: usize = 100_000;
+/// Counts that all addresses share then.
+const SHARED_COUNTS: u64 = 4_096;
+
+/// How many requests one caller may make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// Requests a second, in the long run.
+    pub per_second: NonZero<u32>,
+    /// Requests at once.
+    pub burst: NonZero<u32>,
+}
+
+impl Rate {
+    /// So many requests a second; no limit for 0.
+    #[must_use]
+    pub fn new(per_second: u32, burst: NonZero<u32>) -> Option<Self> {
+        NonZero::new(per_second).map(|per_second| Self { per_second, burst })
+    }
+}
+
+/// What is counted for addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Place {
+    /// An address; of IPv6 the network of 64 bits, which is what one subscriber has.
+    Address(IpAddr),
+    /// One of the counts that addresses share.
+    Shared(u64),
+}
+
+type Limiter<K> = DefaultKeyedRateLimiter<K, StateInformationMiddleware>;
+
+/// The requests of all callers of this instance.
+#[derive(Debug)]
+pub(super) struct Rates {
+    keys: Option<Limiter<String>>,
+    addresses: Option<Limiter<Place>>,
+    are_many: AtomicBool,
+    hasher: RandomState,
+    clock: DefaultClock,
+}
+
+/// What a caller may still do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Allowance {
+    limit: u32,
+    remaining: u32,
+    /// Until the limit is whole again.
+    reset: Duration,
+    /// How long to wait before the next request, for one that has been refused.
+    wait: Option<Duration>,
+}
+
+impl Rates {
+    /// Counts nothing yet; callers without a rate are not counted.
+    pub(super) fn new(key: Option<Rate>, address: Option<Rate>) -> Self {
+        Self {
+            keys: key.map(limiter),
+            addresses: address.map(limiter),
+            are_many: AtomicBool::new(false),
+            hasher: RandomState::new(),
+            clock: DefaultClock::default(),
+        }
+    }
+
+    /// Forgets those who may make all their requests again.
+    pub(super) fn forget(&self) {
+        if let Some(keys) = &self.keys {
+            keys.retain_recent();
+            keys.shrink_to_fit();
+        }
+        if let Some(addresses) = &self.addresses {
+            addresses.retain_recent();
+            addresses.shrink_to_fit();
+            self.are_many.store(addresses.len() > MOST_ADDRESSES, Ordering::Relaxed);
+        }
+    }
+
+    fn of_key(&self, id: &str) -> Option<Allowance> {
+        self.keys.as_ref().map(|keys| self.count(keys, &id.to_owned()))
+    }
+
+    fn of_address(&self, address: IpAddr) -> Option<Allowance> {
+        let addresses = self.addresses.as_ref()?;
+        let network = network(address);
+        let place = if self.are_many.load(Ordering::Relaxed) {
+            Place::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
+        } else {
+            Place::Address(network)
+        };
+        Some(self.count(addresses, &place))
+    }
+
+    fn count<K: Hash + Eq + Clone>(&self, limiter: &Limiter<K>, caller: &K) -> Allowance {
+        let (quota, remaining, wait) = match limiter.check_key(caller) {
+            Ok(state) => (state.quota(), state.remaining_burst_capacity(), None),
+            Err(refusal) => (refusal.quota(), 0, Some(refusal.wait_time_from(self.clock.now()))),
+        };
+        let limit = quota.burst_size().get();
+        Allowance { limit, remaining, reset: quota.replenish_interval() * (limit - remaining.min(limit)), wait }
+    }
+}
+
+fn limiter<K: Hash + Eq + Clone>(rate: Rate) -> Limiter<K> {
+    let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
+    RateLimiter::keyed(quota).with_middleware()
+}
+
+/// What one subscriber has: an address of IPv4, or 64 bits of IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
+impl Allowance {
+    fn tell(self, headers: &mut HeaderMap) {
+        let values = [self.limit.into(), self.remaining.into(), self.reset.as_secs_f64().ceil() as u64];
+        for (name, value) in HEADERS.into_iter().zip(values) {
+            headers.insert(name, value.into());
+        }
+    }
+}
+
+/// Refuses a request of a caller who has made too many, and tells each what is left.
+pub(super) async fn limit(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let counted = counted(&request);
+    let refusal = counted.as_ref().and_then(|(whose, allowance)| {
+        let retry_after = allowance.wait?;
+        Some(crate::Error::TooMany { message: format!("{whose} has made too many requests"), retry_after })
+    });
+    let mut response = match refusal {
+        Some(error) => request.into_response(error.error_response()).map_into_right_body(),
+        None => next.call(request).await?.map_into_left_body(),
+    };
+    if let Some((_, allowance)) = counted {
+        allowance.tell(response.headers_mut());
+    }
+    Ok(response)
+}
+
+/// Who makes `request`, and what that caller may still do. A key that this instance knows is counted by itself, wherever it comes from; all
+/// else counts for the address, also what brings a key that has first to be looked for.
+fn counted(request: &ServiceRequest) -> Option<(String, Allowance)> {
+    let api = request.app_data::<Data<Api>>()?;
+    if EXEMPT.contains(&request.path()) {
+        return None;
+    }
+    let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    if let Some(key) = key::known(&api.service, authorization) {
+        return api.rates.of_key(&key.id).map(|allowance| (format!("key {}", key.id), allowance));
+    }
+    let address = address::of(api, request)?;
+    api.rates.of_address(address).map(|allowance| (format!("address {address}"), allowance))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rate(per_second: u32, burst: u32) -> Option<Rate> {
+        Rate::new(per_second, NonZero::new(burst)?)
+    }
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[test]
+    fn a_burst_is_counted_down_and_then_refused() {
+        let rates = Rates::new(rate(1, 3), None);
+        for remaining in [2, 1, 0] {
+            let allowance = rates.of_key("a").unwrap_or_else(|| panic!("not counted"));
+            assert_eq!((allowance.limit, allowance.remaining, allowance.wait), (3, remaining, None));
+            assert_eq!(allowance.reset, Duration::from_secs(3 - u64::from(remaining)));
+        }
+        let refused = rates.of_key("a").and_then(|allowance| allowance.wait);
+        assert!(refused.is_some_and(|wait| wait <= Duration::from_secs(1)), "{refused:?}");
+        assert_eq!(rates.of_key("b").map(|allowance| allowance.remaining), Some(2), "each key by itself");
+        assert_eq!(rates.of_address(address("192.0.2.1")), None, "addresses have no limit here");
+    }
+
+    #[test]
+    fn addresses_of_one_subscriber_are_counted_together() {
+        let rates = Rates::new(None, rate(1, 3));
+        let remaining = |text: &str| rates.of_address(address(text)).map(|allowance| allowance.remaining);
+        assert_eq!(remaining("2001:db8:1:2::1"), Some(2));
+        assert_eq!(remaining("2001:db8:1:2:ffff::9"), Some(1));
+        assert_eq!(remaining("2001:db8:1:3::1"), Some(2));
+        assert_eq!(remaining("192.0.2.1"), Some(2));
+        assert_eq!(remaining("192.0.2.2"), Some(2));
+    }
+
+    #[test]
+    fn no_number_of_addresses_fills_the_memory() {
+        let rates = Rates::new(None, rate(1, 1_000));
+        let known = || rates.addresses.as_ref().map_or(0, Limiter::len);
+        for number in 0..=u32::try_from(MOST_ADDRESSES).unwrap_or_default() {
+            rates.of_address(IpAddr::V4(number.into()));
+        }
+        rates.forget();
+        let before = known();
+        for number in 0..1_000_000_u32 {
+            rates.of_address(IpAddr::V4((number + (1 << 24)).into()));
+        }
+        assert!(known() <= before + SHARED_COUNTS as usize, "{} after {before}", known());
+    }
+
+    #[test]
+    fn those_who_may_ask_again_are_forgotten() {
+        let rates = Rates::new(None, rate(1_000_000, 1));
+        for number in 0..1_000_u32 {
+            rates.of_address(IpAddr::V4(number.into()));
+        }
+        // Until the millionth of a second is over.
+        while rates.addresses.as_ref().is_some_and(|addresses| !addresses.is_empty()) {
+            rates.forget();
+        }
+    }
+}

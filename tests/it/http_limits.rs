@@ -1,0 +1,161 @@
+//! What a client may not do: send too much, take too long, ask too often, read from elsewhere.
+
+mod rate;
+mod size;
+mod slow;
+mod wire;
+
+use std::{fs, time::Duration};
+
+use reqwest::{Method, header::VARY};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    http_api::site::{Answer, Site},
+    support::TestDb,
+};
+use wire::Wire;
+
+const SCORES: &str = "/v1/boards/main/scores";
+
+/// A number of kilobytes that the kernel tells of a process.
+fn kilobytes(process: u32, what: &str) -> i64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(what)?.strip_prefix(':')).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[tokio::test]
+async fn no_page_of_another_origin_reads_unless_it_is_named() {
+    let db = TestDb::new().await;
+    let ask = async |site: &Site, method: Method, origin: &str| {
+        let headers = [("origin", origin), ("access-control-request-method", "POST")];
+        site.send(method.clone(), SCORES, &headers[..if method == Method::OPTIONS { 2 } else { 1 }], String::new())
+            .await
+    };
+    let told = |answer: &Answer, name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+    let (home, other) = ("https://game.example", "https://game.example.evil.example");
+
+    let closed = Site::start(&db, &[]).await;
+    closed.board(json!({}), &[("ada", 1)]).await;
+    for method in [Method::GET, Method::OPTIONS] {
+        let answer = ask(&closed, method.clone(), home).await;
+        assert_eq!(answer.status, if method == Method::GET { 200 } else { 405 });
+        assert!(answer.headers.keys().all(|name| !name.as_str().starts_with("access-control")), "{answer:?}");
+    }
+    drop(closed);
+
+    let named = Site::start(&db, &["--cors-origins", "https://game.example,http://localhost:3000"]).await;
+    for origin in [home, "http://localhost:3000"] {
+        let answer = ask(&named, Method::GET, origin).await;
+        assert_eq!((answer.status, told(&answer, "access-control-allow-origin").as_deref()), (200, Some(origin)));
+        assert_eq!(told(&answer, "vary").as_deref(), Some("Origin"));
+        let exposed = told(&answer, "access-control-expose-headers").unwrap();
+        for name in ["ETag", "Retry-After", "RateLimit-Remaining", "X-Request-Id"] {
+            assert!(exposed.split(", ").any(|one| one == name), "{name} is not in {exposed}");
+        }
+        assert_eq!(told(&answer, "access-control-allow-credentials"), None);
+        let answer = ask(&named, Method::OPTIONS, origin).await;
+        assert_eq!((answer.status, told(&answer, "access-control-allow-origin").as_deref()), (204, Some(origin)));
+        assert!(told(&answer, "access-control-allow-methods").unwrap().contains("PATCH"));
+        assert!(told(&answer, "access-control-allow-headers").unwrap().contains("Authorization"));
+    }
+    for origin in [other, "https://GAME.example", "http://game.example", "https://game.example:8443", "null"] {
+        for method in [Method::GET, Method::OPTIONS] {
+            let answer = ask(&named, method.clone(), origin).await;
+            assert_eq!(answer.status, if method == Method::GET { 200 } else { 405 }, "{origin}");
+            assert_eq!(told(&answer, "access-control-allow-origin"), None, "{origin}");
+            assert_eq!(answer.headers[VARY], "Origin", "{origin}");
+        }
+    }
+    // A page is told of what went wrong, too.
+    let answer = named.send(Method::GET, "/v1/boards/none", &[("origin", home)], String::new()).await;
+    assert_eq!((answer.status, told(&answer, "access-control-allow-origin").as_deref()), (404, Some(home)));
+    drop(named);
+
+    let open = Site::start(&db, &["--cors-origins", "*"]).await;
+    assert_eq!(told(&ask(&open, Method::GET, other).await, "access-control-allow-origin").as_deref(), Some("*"));
+}
+
+#[tokio::test]
+async fn who_asks_through_a_trusted_proxy_is_in_the_log() {
+    let db = TestDb::new().await;
+    let logged = async |flags: &[&str]| {
+        let flags = [&["--log", "info", "--log-format", "json"], flags].concat();
+        let site = Site::start(&db, &flags).await;
+        let headers = [("x-forwarded-for", "203.0.113.9, 198.51.100.7"), ("x-request-id", "who")];
+        site.send(Method::GET, "/v1/boards/none", &headers, String::new()).await.is(404);
+        let lines: Vec<Value> =
+            site.serve.output().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let line = lines.iter().find(|line| line["path"] == "/v1/boards/none").expect("a line of the request");
+        line["address"].as_str().expect("an address").to_owned()
+    };
+    assert_eq!(logged(&[]).await, "127.0.0.1");
+    assert_eq!(logged(&["--trusted-proxies", "10.0.0.0/8"]).await, "127.0.0.1");
+    assert_eq!(logged(&["--trusted-proxies", "127.0.0.0/8"]).await, "198.51.100.7");
+    assert_eq!(logged(&["--trusted-proxies", "127.0.0.1,198.51.100.0/24"]).await, "203.0.113.9");
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--connections", "4", "--workers", "1"]).await;
+    let mut open = Vec::new();
+    // Until nobody is answered any more.
+    let mut waiting = loop {
+        let mut wire = Wire::to(&site.serve).await;
+        wire.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        match timeout(Duration::from_secs(1), wire.answer()).await {
+            Ok(told) => assert_eq!(told.status, 200),
+            Err(_) => break wire,
+        }
+        open.push(wire);
+        assert!(open.len() <= 5, "there is no limit");
+    };
+    assert!((4..=5).contains(&open.len()), "{} connections", open.len());
+    open.clear();
+    assert_eq!(waiting.answer().await.status, 200);
+}
+
+#[tokio::test]
+async fn whoever_finds_no_connection_to_postgresql_is_told_so_soon() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--read-connections", "1", "--pool-wait", "100"]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    let pool = db.pool().await;
+    let mut lock = pool.begin().await.unwrap();
+    sqlx::query("LOCK TABLE centile_store.users IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    // The first has the connection, and waits for the table.
+    let asked = ["ada", "bob", "cyd"].map(|user| format!("/v1/users/{user}"));
+    let answers = futures::future::join_all(asked.iter().map(|path| site.get(path)));
+    let release = async {
+        sleep(Duration::from_millis(1_500)).await;
+        lock.rollback().await.unwrap();
+    };
+    let began = std::time::Instant::now();
+    let (mut answers, ()) = tokio::join!(answers, release);
+    assert!(began.elapsed() < Duration::from_secs(20));
+    answers.sort_by_key(|answer| answer.status);
+    let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    assert!(statuses.ends_with(&[503, 503]) && statuses[0] < 500, "{statuses:?}");
+    for refused in &answers[1..] {
+        assert_eq!(refused.headers["retry-after"], "1");
+    }
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_no_connection_that_is_idle() {
+    let db = TestDb::new().await;
+    let mut site = Site::start(&db, &[]).await;
+    let mut idle = Wire::to(&site.serve).await;
+    idle.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    assert_eq!(idle.answer().await.status, 200);
+    // One that has sent nothing, and one that has begun to.
+    let _silent = Wire::to(&site.serve).await;
+    let mut begun = Wire::to(&site.serve).await;
+    begun.send("GET /healthz HT").await.unwrap();
+    let began = std::time::Instant::now();
+    assert!(site.serve.stop().await.success());
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+}

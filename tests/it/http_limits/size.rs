@@ -1,0 +1,165 @@
+//! Bodies that are too much: refused early, and never held.
+
+use std::{
+    io::{Read as _, Write as _},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+
+use super::{
+    SCORES, kilobytes,
+    wire::{Told, Wire, answer},
+};
+use crate::{http_api::site::Site, support::TestDb};
+
+/// Longest body that the service is told to take: what it takes by itself.
+const BODY_LIMIT: usize = 1 << 20;
+/// The most memory that a process may take more, in kilobytes, for anything that comes.
+const MOST_MORE: i64 = 10 << 10;
+
+/// A request's head, with `more` at its end.
+fn head(key: Option<&str>, more: &str) -> String {
+    let key = key.map(|key| format!("authorization: Bearer {key}\r\n")).unwrap_or_default();
+    format!("POST {SCORES} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{key}{more}\r\n\r\n")
+}
+
+/// Sends a body of a gibibyte for as long as it is taken; gives how many bytes went off, and the answer.
+async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
+    let mut wire = Wire::to(&site.serve).await;
+    wire.send(head).await.unwrap();
+    let bytes = vec![b' '; 1 << 16];
+    let chunk = if is_chunked { [b"10000\r\n", &bytes[..], b"\r\n"].concat() } else { bytes };
+    let (mut from, mut to) = wire.0.split();
+    let pouring = async {
+        let mut sent = 0;
+        while sent < 1 << 30 && to.write_all(&chunk).await.is_ok() {
+            sent += 1 << 16;
+        }
+        sent
+    };
+    tokio::join!(pouring, answer(&mut from))
+}
+
+/// Ten million bytes that compress to ten thousand.
+fn bomb() -> Vec<u8> {
+    let mut child = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut into = child.stdin.take().unwrap();
+    let filling = std::thread::spawn(move || {
+        for _ in 0..2_000 {
+            into.write_all(&[b' '; 50_000]).unwrap();
+        }
+    });
+    let mut bytes = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
+    filling.join().unwrap();
+    assert!(child.wait().unwrap().success());
+    bytes
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_refused_early_and_takes_no_memory() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    let list = json!(vec![json!({"user_id": "ada", "points": 1}); 1_000]).to_string();
+    for _ in 0..20 {
+        site.post(SCORES, &list).await.is(200);
+    }
+    let process = site.serve.id();
+    let before = kilobytes(process, "VmRSS");
+    // The peak is counted anew.
+    std::fs::write(format!("/proc/{process}/clear_refs"), "5").unwrap();
+    let grown = |what: &str| {
+        let more = kilobytes(process, "VmHWM") - before;
+        eprintln!("{what}: {more} kB more than before");
+        assert!(more <= MOST_MORE, "{what}: {more} kB more");
+    };
+
+    let key = Some(&*site.server_key);
+    let gibibyte = format!("content-length: {}", 1_usize << 30);
+    for (what, key, length, status) in [
+        ("chunks without end", key, "transfer-encoding: chunked", 413),
+        ("chunks without end or key", None, "transfer-encoding: chunked", 401),
+        ("a length of a gibibyte", key, &*gibibyte, 413),
+        ("a length of a gibibyte without a key", None, &gibibyte, 401),
+    ] {
+        let (sent, told) = pour(&site, &head(key, length), length.starts_with("transfer")).await;
+        assert_eq!(told.status, status, "{what}: {told:?}");
+        eprintln!("{what}: {sent} bytes went off");
+        // Some stand in the buffers of the two systems.
+        assert!(sent < 1 << 26, "{what}: {sent} bytes");
+        grown(what);
+    }
+    let chunked = head(key, "transfer-encoding: chunked");
+    let told = futures::future::join_all((0..8).map(|_| pour(&site, &chunked, true))).await;
+    assert!(told.iter().all(|(sent, told)| told.status == 413 && *sent < 1 << 26), "{told:?}");
+    grown("eight of them at once");
+
+    let deep = [
+        "[".repeat(10_000),
+        format!("{}{}", "[".repeat(10_000), "]".repeat(10_000)),
+        format!("{}1{}", "{\"a\":".repeat(10_000), "}".repeat(10_000)),
+        format!("{{\"user_id\":\"ada\",\"points\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000)),
+    ];
+    for body in deep {
+        let answer = site.post(SCORES, &body).await;
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+    }
+    grown("JSON ten thousand deep");
+
+    let bomb = bomb();
+    for coding in ["gzip", "x-gzip", "deflate", "gzip, gzip"] {
+        let request = site.serve.client.post(site.serve.at(SCORES)).bearer_auth(&site.server_key);
+        let request = request.header("content-type", "application/json").header("content-encoding", coding);
+        assert_eq!(request.body(bomb.clone()).send().await.unwrap().status(), 415, "{coding}");
+    }
+    grown("a bomb of gzip");
+    site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
+}
+
+#[tokio::test]
+async fn a_body_of_the_limit_is_taken_and_one_byte_more_is_not() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
+    let event = json!({"user_id": "ada", "points": 1}).to_string();
+    for (length, status) in [(BODY_LIMIT, 200), (BODY_LIMIT + 1, 413)] {
+        let body = format!("{event}{}", " ".repeat(length - event.len()));
+        assert_eq!(site.post(SCORES, &body).await.status, status, "{length} bytes");
+        // The same in chunks, which do not say how many will come; the connection goes on being of use.
+        let mut wire = Wire::to(&site.serve).await;
+        let chunked = head(Some(&site.server_key), "transfer-encoding: chunked");
+        wire.send(&format!("{chunked}{length:x}\r\n{body}\r\n0\r\n\r\n")).await.unwrap();
+        let told = wire.answer().await;
+        assert_eq!(told.status, status, "{length} bytes in a chunk");
+        if status == 413 {
+            let problem: Value = serde_json::from_str(&told.body).unwrap();
+            assert_eq!(problem["type"], "urn:centile:problem:too-large");
+        }
+        wire.send("GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        assert_eq!(wire.answer().await.status, 200, "after {length} bytes");
+    }
+}
+
+#[tokio::test]
+async fn a_head_that_is_too_long_is_refused() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let many = |headers: usize| "h: x\r\n".repeat(headers - 1);
+    let long = |bytes: usize| format!("h: {}\r\n", "x".repeat(bytes));
+    for (what, path, headers, statuses) in [
+        ("96 headers", "healthz", many(96), 200..=200),
+        ("97 headers", "healthz", many(97), 400..=431),
+        ("a header of 100,000 bytes", "healthz", long(100_000), 200..=200),
+        ("a header of 200,000 bytes", "healthz", long(200_000), 431..=431),
+        ("a path of 70,000 bytes", &*"x".repeat(70_000), String::new(), 400..=431),
+    ] {
+        let mut wire = Wire::to(&site.serve).await;
+        // The service need not read it to its end.
+        wire.send(&format!("GET /{path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n")).await.ok();
+        let told = wire.answer().await;
+        assert!(statuses.contains(&told.status), "{what}: {told:?}");
+    }
+}

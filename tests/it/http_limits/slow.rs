@@ -1,0 +1,170 @@
+//! Clients that are slow with all they can be slow with, a thousand at a time: they are closed, and nobody else notices.
+
+use std::{fs, sync::Arc, time::Duration};
+
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpSocket,
+    task::JoinSet,
+    time::{Instant, interval, sleep, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{SCORES, wire::Wire};
+use crate::{http_api::site::Site, support::TestDb};
+
+/// Slow connections of each kind.
+const OF_EACH_KIND: usize = 200;
+/// By when a slow one must be closed.
+const CLOSED_BY: Duration = Duration::from_secs(15);
+/// How often a slow client sends or takes a byte.
+const PACE: Duration = Duration::from_millis(700);
+/// Callers who are not slow.
+const CALLERS: usize = 4;
+
+/// Connections that the service has, and whatever else it has by which it talks to others.
+fn sockets(process: u32) -> usize {
+    let open = fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    links.filter(|link| link.to_string_lossy().starts_with("socket:")).count()
+}
+
+/// Sends `begin` at once and then bytes one by one, until the service closes the connection; gives how long that took, and what it said.
+async fn dribble(mut wire: Wire, begin: String, bytes: &str) -> (Duration, String) {
+    wire.send(&begin).await.unwrap();
+    let began = Instant::now();
+    let (mut from, mut to) = wire.0.into_split();
+    let mut said = Vec::new();
+    let dribbling = async {
+        let mut pace = interval(PACE);
+        for byte in bytes.bytes().cycle() {
+            pace.tick().await;
+            if to.write_all(&[byte]).await.is_err() {
+                break;
+            }
+        }
+        std::future::pending::<()>().await;
+    };
+    let reading = async {
+        let mut part = [0; 4096];
+        // A reset is an end as well.
+        while let Ok(length @ 1..) = from.read(&mut part).await {
+            said.extend_from_slice(&part[..length]);
+        }
+    };
+    tokio::select! {
+        () = dribbling => {}
+        () = reading => {}
+        () = sleep(2 * CLOSED_BY) => {}
+    }
+    (began.elapsed(), String::from_utf8_lossy(&said).into_owned())
+}
+
+/// Asks for a great deal and takes a byte now and then, until `until`. The sockets' buffers are small, so that little is on its way.
+async fn sip(place: String, until: Instant) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(place.parse().unwrap()).await.unwrap();
+    let many = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(16);
+    stream.write_all(many.as_bytes()).await.unwrap();
+    let mut pace = interval(PACE);
+    while timeout_at(until, pace.tick()).await.is_ok() {
+        if stream.read_u8().await.is_err() {
+            // The reset has come: nothing is to be read any more.
+            return;
+        }
+    }
+    sleep_until(until).await;
+}
+
+/// Calls again and again; gives how many calls there were, how many were answered as they should be, and the slowest one.
+async fn call(site: &Site, stop: &CancellationToken) -> (usize, usize, Duration) {
+    let (mut calls, mut good, mut slowest) = (0, 0, Duration::ZERO);
+    let client = crate::support::client();
+    while !stop.is_cancelled() {
+        let began = Instant::now();
+        let answer = if calls % 4 == 3 {
+            let event = json!({"user_id": "ada", "points": 1});
+            client.post(site.serve.at(SCORES)).bearer_auth(&site.server_key).json(&event).send().await
+        } else {
+            client.get(site.serve.at(SCORES)).send().await
+        };
+        calls += 1;
+        good += usize::from(answer.is_ok_and(|answer| answer.status().is_success()));
+        slowest = slowest.max(began.elapsed());
+        sleep(Duration::from_millis(5)).await;
+    }
+    (calls, good, slowest)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
+    let db = TestDb::new().await;
+    let site = Arc::new(Site::start(&db, &[]).await);
+    site.board(json!({}), &[("ada", 1)]).await;
+    let place = site.serve.url.strip_prefix("http://").unwrap().to_owned();
+    let stop = CancellationToken::new();
+    let mut others = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (site, stop) = (Arc::clone(&site), stop.clone());
+        others.spawn(async move { call(&site, &stop).await });
+    }
+    let before = sockets(site.serve.id());
+
+    let key = &site.server_key;
+    let post = format!(
+        "POST {SCORES} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n"
+    );
+    let get = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
+    let kinds = [
+        ("the first head", get.to_owned(), "h: x\r\n", ""),
+        ("the second head", format!("{get}\r\n{get}"), "h: x\r\n", "HTTP/1.1 200"),
+        ("a body", format!("{post}content-length: 1000\r\n\r\n{{"), " ", "HTTP/1.1 408"),
+        ("a body in chunks", format!("{post}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n", "HTTP/1.1 408"),
+    ];
+    let mut slow = JoinSet::new();
+    let mut sipping = JoinSet::new();
+    let began = Instant::now();
+    for _ in 0..OF_EACH_KIND {
+        for (kind, begin, bytes, wanted) in &kinds {
+            let (kind, begin, bytes, wanted) = (*kind, begin.clone(), *bytes, *wanted);
+            let wire = Wire::to(&site.serve).await;
+            slow.spawn(async move {
+                let (time, said) = dribble(wire, begin, bytes).await;
+                assert!(time <= CLOSED_BY, "slow with {kind}: closed after {time:?}");
+                assert!(said.starts_with(wanted), "slow with {kind}: {said:?}");
+                (kind, time)
+            });
+        }
+        sipping.spawn(sip(place.clone(), began + 2 * CLOSED_BY));
+    }
+    let opened = began.elapsed();
+    let most = sockets(site.serve.id());
+    assert!(most >= before + 4 * OF_EACH_KIND, "{most} sockets, {before} before");
+
+    let mut slowest = std::collections::BTreeMap::<_, Duration>::new();
+    for (kind, time) in slow.join_all().await {
+        let slowest = slowest.entry(kind).or_default();
+        *slowest = time.max(*slowest);
+    }
+    sleep_until(began + opened + CLOSED_BY).await;
+    let after = sockets(site.serve.id());
+    assert!(after <= before + 2 * CALLERS, "{after} sockets are left of {most}, {before} were there before");
+    sipping.abort_all();
+    stop.cancel();
+    let calls = others.join_all().await;
+    let sum = |of: fn(&(usize, usize, Duration)) -> usize| calls.iter().map(of).sum::<usize>();
+    let (all, good) = (sum(|(all, ..)| *all), sum(|(_, good, _)| *good));
+    let longest = calls.iter().map(|(.., longest)| *longest).max().unwrap_or_default();
+    eprintln!("{most} sockets opened in {opened:?}, {after} left; closed at the latest after {slowest:?}");
+    eprintln!("{good} of {all} calls of others answered well, the slowest in {longest:?}");
+    assert!(all > 100 && good * 100 >= all * 99, "{good} of {all}");
+    // What was closed, the numbers tell.
+    let numbers = site.get("/metrics").await.text;
+    for why in ["head", "body", "answer"] {
+        let name = format!("centile_http_connections_cut_total{{why=\"{why}\"}} ");
+        let count = numbers.lines().find_map(|line| line.strip_prefix(&name)).expect("a number");
+        assert!(count.parse::<f64>().unwrap() >= 100.0, "{why}: {count}");
+    }
+}

@@ -1,0 +1,69 @@
+//! HTTP by hand, for what no client would send.
+
+use std::{io, time::Duration};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::timeout,
+};
+
+use crate::support::Serve;
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A connection to the service.
+#[derive(Debug)]
+pub struct Wire(pub TcpStream);
+
+/// An answer as it came.
+#[derive(Debug)]
+pub struct Told {
+    pub status: u16,
+    /// Status line and headers, in lower case.
+    pub head: String,
+    pub body: String,
+}
+
+impl Told {
+    /// The value of a header, empty where there is none.
+    pub fn header(&self, name: &str) -> &str {
+        let line = self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.unwrap_or_default().trim()
+    }
+}
+
+impl Wire {
+    pub async fn to(serve: &Serve) -> Self {
+        let place = serve.url.strip_prefix("http://").unwrap();
+        Self(TcpStream::connect(place).await.unwrap())
+    }
+
+    /// Sends text.
+    pub async fn send(&mut self, text: &str) -> io::Result<()> {
+        self.0.write_all(text.as_bytes()).await
+    }
+
+    /// One answer, whole.
+    pub async fn answer(&mut self) -> Told {
+        answer(&mut self.0).await
+    }
+}
+
+/// The next answer on a connection, whole.
+pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Told {
+    let read = async {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await?);
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        let mut told = Told { status: head[9..12].parse().unwrap(), head, body: String::new() };
+        let mut body = vec![0; told.header("content-length").parse().unwrap_or(0)];
+        stream.read_exact(&mut body).await?;
+        told.body = String::from_utf8_lossy(&body).into_owned();
+        Ok::<_, io::Error>(told)
+    };
+    timeout(PATIENCE, read).await.expect("an answer in time").expect("an answer")
+}
