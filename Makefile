@@ -9,7 +9,7 @@ SQLX_VERSION := 0.9.0
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-full bench-computation torture fmt schema prepare clean
+.PHONY: help setup run test check bench bench-full bench-computation torture slow fmt schema prepare clean
 
 help: ## Shows this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -56,6 +56,10 @@ torture: setup ## Tries and measures what takes hours: faults, overload, a soak;
 	cargo bench --bench growth
 	cargo bench --bench snapshot
 	cargo bench --bench settings
+
+slow: setup ## Opens a thousand slow connections of each kind that slowhttptest knows; a minute
+	cargo build --release
+	@scripts/slow.sh $(TARGET)/release/centile
 
 fmt: ## Formats the Rust code
 	cargo fmt

@@ -18,6 +18,9 @@ use crate::{Error, Result};
 /// The field that a refusal names when the body as a whole is at fault.
 pub(super) const WHOLE: &str = "body";
 
+/// How deep a body may be nested: as deep as `serde_json` reads, also where a part is kept as it is and nobody reads it.
+const DEPTH_MAX: usize = 127;
+
 /// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
 /// not asked: for calls that only read, and for events, whose ids tell.
 pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: web::Payload) -> Result<String> {
@@ -41,7 +44,31 @@ pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: we
     if !bytes.is_empty() && !is_json(request) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
     }
-    String::from_utf8(bytes.into()).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))
+    let text =
+        String::from_utf8(bytes.into()).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
+    if is_deeper(&text, DEPTH_MAX) {
+        return Err(Error::Malformed(format!("the body is nested more than {DEPTH_MAX} deep")));
+    }
+    Ok(text)
+}
+
+/// Whether lists and objects stand in each other more than `depth` deep in JSON; of what is no JSON it may say anything.
+fn is_deeper(text: &str, depth: usize) -> bool {
+    let (mut open, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            b'[' | b'{' if !is_string => open += 1,
+            b']' | b'}' if !is_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > depth {
+            return true;
+        }
+    }
+    false
 }
 
 /// Whether the body is declared to be JSON: `application/json`, or a type built on it.
@@ -191,6 +218,22 @@ mod tests {
         assert_eq!(status_of(typed("text/json")).await, 415);
         assert_eq!(status_of(TestRequest::post().set_payload("{}")).await, 415);
         assert_eq!(status_of(TestRequest::post()).await, 200);
+    }
+
+    #[test]
+    fn depth_is_what_stands_open_at_once() {
+        for (text, depth) in [
+            ("", 0),
+            ("1", 0),
+            ("[]", 1),
+            ("[[],[],{}]", 2),
+            (r#"{"a":[{"b":1}]}"#, 3),
+            (r#"["[[[", "\"[[[", "\\", [1]]"#, 2),
+            ("]]][[", 2),
+        ] {
+            assert!(!is_deeper(text, depth), "{text}");
+            assert!(depth == 0 || is_deeper(text, depth - 1), "{text}");
+        }
     }
 
     #[derive(Debug, Deserialize)]

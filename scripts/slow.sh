@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# A thousand slow connections of each kind that slowhttptest knows (heads, bodies, answers), against a demo of its own that is
+# built already ($1), while somebody else asks for the top. Passes when 15 seconds after the last slow connection was opened the
+# service has none of them any more, and at least 99 % of the other calls were answered.
+set -euo pipefail
+
+readonly CENTILE=$1 CONNECTIONS=1000 A_SECOND=500 CLOSED_BY=15
+readonly PORT=$((20000 + RANDOM % 10000))
+readonly URL=http://127.0.0.1:$PORT
+
+if ! command -v slowhttptest >/dev/null; then
+    echo "slowhttptest is missing: apt-get install slowhttptest" >&2
+    exit 1
+fi
+if [ "$(ulimit -n)" -lt $((CONNECTIONS + 200)) ]; then ulimit -n $((CONNECTIONS + 200)); fi
+
+folder=$(mktemp -d)
+demo= failed=0
+end() {
+    if [ -n "$demo" ]; then
+        kill "$demo" 2>/dev/null || true
+        wait "$demo" || true
+    fi
+    rm -rf "$folder"
+}
+trap end EXIT
+
+"$CENTILE" demo --dir "$folder/demo" --listen "127.0.0.1:$PORT" --games-per-second 0 >"$folder/out" 2>&1 &
+demo=$!
+for _ in {1..600}; do
+    if grep -q 'Ctrl-C' "$folder/out"; then break; fi
+    if ! kill -0 "$demo" 2>/dev/null; then cat "$folder/out" >&2; exit 1; fi
+    sleep 0.1
+done
+
+# Asks for the top until the file named $1 is gone; prints how many calls there were, and how many were answered.
+call() {
+    local calls=0 good=0
+    while [ -e "$1" ]; do
+        calls=$((calls + 1))
+        if curl -sf -m 5 -o /dev/null "$URL/v1/boards/main/scores"; then good=$((good + 1)); fi
+        sleep 0.02
+    done
+    echo "$calls $good"
+}
+
+# How many connections of clients the service has; those that only the kernel still knows have no file.
+connections() {
+    awk -v port="$(printf ':%04X$' "$PORT")" '$2 ~ port && $4 != "0A" && $10 != "0"' /proc/net/tcp | wc -l
+}
+
+# Tries one kind, which the options after its name ($1) say.
+try() {
+    local kind=$1 calls good most left caller slow
+    shift
+    touch "$folder/running"
+    call "$folder/running" >"$folder/calls" &
+    caller=$!
+    slowhttptest -c $CONNECTIONS -r $A_SECOND -i 1 -l 60 -p 5 "$@" >/dev/null 2>&1 &
+    slow=$!
+    sleep $((CONNECTIONS / A_SECOND + 1))
+    most=$(connections)
+    sleep $((CLOSED_BY - 1))
+    left=$(connections)
+    kill "$slow" 2>/dev/null || true
+    wait "$slow" || true
+    rm "$folder/running"
+    wait "$caller"
+    read -r calls good <"$folder/calls"
+    echo "slow with $kind: $left of $most connections left after $CLOSED_BY s; $good of $calls other calls answered"
+    # The other caller has one, and whoever asks whether the service is there at all.
+    if [ "$most" -lt $((CONNECTIONS * 9 / 10)) ] || [ "$left" -gt 5 ]; then failed=1; fi
+    if [ $((good * 100)) -lt $((calls * 99)) ]; then failed=1; fi
+}
+
+try heads -H -u "$URL/v1/boards/main/scores"
+try bodies -B -s 100000 -t POST -u "$URL/v1/boards/main/scores/query" -f application/json
+try answers -X -w 10 -y 20 -n 5 -z 32 -k 8 -u "$URL/docs/swagger-ui-bundle.js"
+exit $failed
