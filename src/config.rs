@@ -208,7 +208,7 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
 
-    /// Seconds that the head of a request may take to arrive, its body, and its answer to be taken
+    /// Seconds that the head of a request may take to arrive, its body, and 32 KiB of its answer to be taken
     #[arg(long, env = "CENTILE_CLIENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     client_timeout: u32,
@@ -233,7 +233,7 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_TRUSTED_PROXIES", value_name = "NETWORK,…", value_delimiter = ',', value_parser = value::<TrustedProxy>)]
     trusted_proxies: Vec<TrustedProxy>,
 
-    /// Origins whose pages may read answers in a browser, such as https://game.example; `*` for all, none unless given
+    /// Origins whose pages may read answers in a browser, such as `https://game.example`; `*` for all, none unless given
     #[arg(long, env = "CENTILE_CORS_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
     cors_origins: Vec<Origin>,
 

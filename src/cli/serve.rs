@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::timeout;
+use tokio::{net::TcpSocket, time::timeout};
 
 use super::{output, stop::Stop, with_service};
 use crate::{
@@ -19,6 +19,10 @@ use crate::{
 
 /// How long what is left may take once the last request is answered, or was given up: scores without a caller, connections.
 const SHUT_DOWN: Duration = Duration::from_secs(30);
+
+/// Connections that may wait to be taken, where the system allows as many. With the 128 of the standard library a crowd that comes at once
+/// waits a second for its next try.
+const QUEUE: u32 = 1_024;
 
 /// Serves with the database and Redis of the settings. Ends well on SIGINT or SIGTERM, once the requests under way are
 /// answered; [`Error::Unavailable`] when there is no database, or it has gone when this is to end, [`Error::Conflict`] when its schema is
@@ -75,9 +79,15 @@ async fn serve(instance: &Instance, service: Arc<Service>, stop: &mut Stop) -> R
     }
 }
 
-/// Binds the address that is to be served on. [`Error::Invalid`] when it cannot be had.
+/// Binds the address that is to be served on. [`Error::Invalid`] when it cannot be had. Must be called within a runtime.
 pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address)
+    let bind = || {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        socket.listen(QUEUE)?.into_std()
+    };
+    bind()
         .map_err(|error| Error::invalid("listen", format!("cannot listen on {address}: {error}; give another address")))
 }
 

@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// Who asked, by these lines of `X-Forwarded-For`, when 10.0.0.0/8 and ::1 are ours.
+    /// Who asked, by these lines of `X-Forwarded-For`, when `10.0.0.0/8` and `::1` are ours.
     fn who(peer: &str, lines: &[&str]) -> String {
         let proxies: Vec<TrustedProxy> = ["10.0.0.0/8", "::1"].iter().filter_map(|text| text.parse().ok()).collect();
         assert_eq!(proxies.len(), 2);

@@ -26,7 +26,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What a client is allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
-    /// How long the head of a request may take, and how long an answer may wait to be taken.
+    /// How long the head of a request may take, and how long a piece of an answer may wait to be taken (see [`super::pieces`]).
     pub(super) transfer: Duration,
     /// How long a connection may stay open without a request.
     pub(super) idle: Duration,
@@ -92,7 +92,7 @@ pub(super) struct Answering(Rc<Activity>);
 
 impl Answering {
     /// The answer says that the client was too slow: nothing more is waited for.
-    pub(super) fn is_last(self) {
+    pub(super) fn end(self) {
         self.0.phase.set(Phase::End(Instant::now()));
     }
 }
@@ -112,7 +112,7 @@ pub(super) struct Watched {
     stream: TcpStream,
     activity: Rc<Activity>,
     allowed: Allowed,
-    /// Since when bytes of an answer have been waiting for the client.
+    /// Since when a piece of an answer has been waiting for the client.
     blocked: Option<Instant>,
     /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
     /// for, the phase then is what counts.
@@ -140,7 +140,7 @@ impl Watched {
         Rc::clone(&self.activity)
     }
 
-    /// When an answer that waits must have been taken.
+    /// When a piece that waits must have been taken.
     fn taken_by(&self) -> Option<Instant> {
         self.blocked.map(|since| since + self.allowed.transfer)
     }

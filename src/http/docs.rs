@@ -1,6 +1,7 @@
 //! `/openapi.json`, `/docs/`: what the API is, for programs and for people. Nothing here needs another host.
 
 use std::{
+    borrow::Cow,
     future::{Ready, ready},
     sync::{Arc, LazyLock},
 };
@@ -8,7 +9,7 @@ use std::{
 use actix_web::{
     HttpResponse,
     http::header::{self, ContentEncoding, ContentType},
-    web,
+    web::{self, Bytes},
 };
 use utoipa_swagger_ui::Config;
 
@@ -70,5 +71,9 @@ fn file(name: &str) -> Result<HttpResponse> {
     if file.gzpipped {
         response.insert_header(ContentEncoding::Gzip);
     }
-    Ok(response.body(file.bytes.into_owned()))
+    Ok(response.body(match file.bytes {
+        // Part of the program, and not to be copied for each.
+        Cow::Borrowed(bytes) => Bytes::from_static(bytes),
+        Cow::Owned(bytes) => bytes.into(),
+    }))
 }

@@ -29,6 +29,7 @@ mod endpoint;
 mod observe;
 mod openapi;
 mod path;
+mod pieces;
 mod problem;
 mod query;
 mod rate;
@@ -209,6 +210,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
         let (api, stopping) = (api.clone(), stopping.clone());
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
+            .wrap(from_fn(pieces::cut))
             .wrap(from_fn(rate::limit))
             .wrap(from_fn(cors::share))
             .wrap(security_headers())

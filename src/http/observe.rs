@@ -51,8 +51,10 @@ pub(super) async fn observe(
     });
     telemetry::count_request(known(&method), route, status, time);
     response.headers_mut().insert(REQUEST_ID, id);
-    if response.status() == StatusCode::REQUEST_TIMEOUT {
-        answering.map(Answering::is_last);
+    if let Some(answering) = answering
+        && response.status() == StatusCode::REQUEST_TIMEOUT
+    {
+        answering.end();
     }
     Ok(response)
 }

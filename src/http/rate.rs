@@ -155,9 +155,14 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
+/// Seconds, rounded up.
+fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
 impl Allowance {
     fn tell(self, headers: &mut HeaderMap) {
-        let values = [self.limit.into(), self.remaining.into(), self.reset.as_secs_f64().ceil() as u64];
+        let values = [self.limit.into(), self.remaining.into(), whole_seconds(self.reset)];
         for (name, value) in HEADERS.into_iter().zip(values) {
             headers.insert(name, value.into());
         }
@@ -248,7 +253,7 @@ mod tests {
         for number in 0..1_000_000_u32 {
             rates.of_address(IpAddr::V4((number + (1 << 24)).into()));
         }
-        assert!(known() <= before + SHARED_COUNTS as usize, "{} after {before}", known());
+        assert!(known() as u64 <= before as u64 + SHARED_COUNTS, "{} after {before}", known());
     }
 
     #[test]
