@@ -16,10 +16,7 @@ use actix_web::{
 use rand::RngExt as _;
 use tracing::Instrument as _;
 
-use super::{
-    Api, address,
-    connection::{Activity, Answering},
-};
+use super::{Api, address, connection::Activity};
 use crate::telemetry;
 
 /// The header in which a request brings its id, and the answer gives it back.

@@ -159,8 +159,8 @@ async fn a_stop_waits_for_no_connection_that_is_idle() {
     assert_eq!(idle.answer().await.status, 200);
     // One that has sent nothing, and one that has begun to.
     let _silent = Wire::to(&site.serve).await;
-    let mut begun = Wire::to(&site.serve).await;
-    begun.send("GET /healthz HT").await.unwrap();
+    let mut half = Wire::to(&site.serve).await;
+    half.send("GET /healthz HT").await.unwrap();
     let began = std::time::Instant::now();
     assert!(site.serve.stop().await.success());
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());

@@ -42,13 +42,13 @@ async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
     tokio::join!(pouring, answer(&mut from))
 }
 
-/// Ten million bytes that compress to ten thousand.
+/// A hundred million bytes that compress to a hundred thousand.
 fn bomb() -> Vec<u8> {
     let mut child = Command::new("gzip").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut into = child.stdin.take().unwrap();
     let filling = std::thread::spawn(move || {
         for _ in 0..2_000 {
-            into.write_all(&[b' '; 50_000]).unwrap();
+            into.write_all(&vec![b' '; 50_000]).unwrap();
         }
     });
     let mut bytes = Vec::new();

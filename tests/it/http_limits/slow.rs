@@ -34,16 +34,16 @@ fn connections(port: u16) -> usize {
     table.lines().skip(1).filter(is_its).count()
 }
 
-/// Sends `begin` at once and then bytes one by one, until the service closes the connection; gives how long that took, and what it said.
-async fn dribble(mut wire: Wire, begin: String, bytes: &str) -> (Duration, String) {
-    wire.send(&begin).await.unwrap();
+/// Sends `first` at once and then bytes one by one, until the service closes the connection; gives how long that took, and what it said.
+async fn dribble(mut wire: Wire, first: String, bytes: &str) -> (Duration, String) {
+    wire.send(&first).await.unwrap();
     let began = Instant::now();
     let (mut from, mut to) = wire.0.into_split();
     let mut said = Vec::new();
     let dribbling = async {
-        let mut pace = interval(PACE);
+        let mut ticks = interval(PACE);
         for byte in bytes.bytes().cycle() {
-            pace.tick().await;
+            ticks.tick().await;
             if to.write_all(&[byte]).await.is_err() {
                 break;
             }
@@ -72,8 +72,8 @@ async fn sip(place: String, until: Instant) {
     let mut stream = socket.connect(place.parse().unwrap()).await.unwrap();
     let many = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(16);
     stream.write_all(many.as_bytes()).await.unwrap();
-    let mut pace = interval(PACE);
-    while timeout_at(until, pace.tick()).await.is_ok() {
+    let mut ticks = interval(PACE);
+    while timeout_at(until, ticks.tick()).await.is_ok() {
         if stream.read_u8().await.is_err() {
             // The reset has come: nothing is to be read any more.
             return;
@@ -117,25 +117,25 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
     let port = place.rsplit_once(':').unwrap().1.parse().unwrap();
 
     let key = &site.server_key;
-    let post = format!(
+    let submit = format!(
         "POST {SCORES} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n"
     );
     let get = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
     let kinds = [
         ("the first head", get.to_owned(), "h: x\r\n", ""),
         ("the second head", format!("{get}\r\n{get}"), "h: x\r\n", "HTTP/1.1 200"),
-        ("a body", format!("{post}content-length: 1000\r\n\r\n{{"), " ", "HTTP/1.1 408"),
-        ("a body in chunks", format!("{post}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n", "HTTP/1.1 408"),
+        ("a body", format!("{submit}content-length: 1000\r\n\r\n{{"), " ", "HTTP/1.1 408"),
+        ("a body in chunks", format!("{submit}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n", "HTTP/1.1 408"),
     ];
     let mut slow = JoinSet::new();
     let mut sipping = JoinSet::new();
     let began = Instant::now();
     for _ in 0..OF_EACH_KIND {
-        for (kind, begin, bytes, wanted) in &kinds {
-            let (kind, begin, bytes, wanted) = (*kind, begin.clone(), *bytes, *wanted);
+        for (kind, first, bytes, wanted) in &kinds {
+            let (kind, first, bytes, wanted) = (*kind, first.clone(), *bytes, *wanted);
             let wire = Wire::to(&site.serve).await;
             slow.spawn(async move {
-                let (time, said) = dribble(wire, begin, bytes).await;
+                let (time, said) = dribble(wire, first, bytes).await;
                 assert!(time <= CLOSED_BY, "slow with {kind}: closed after {time:?}");
                 assert!(said.starts_with(wanted), "slow with {kind}: {said:?}");
                 (kind, time)
