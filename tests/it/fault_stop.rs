@@ -96,7 +96,7 @@ async fn stops_well(drain: u64) {
         .fetch_one(&pool)
         .await
         .expect("the ledger");
-    assert_eq!(rows, 2 * CALLERS as i64);
+    assert_eq!(usize::try_from(rows), Ok(2 * CALLERS));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -119,7 +119,7 @@ async fn a_rolling_restart_loses_nothing_and_repeats_nothing() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     let redis = redis_url().await;
-    let mut instances = vec![spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
+    let mut instances = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
     let at = |url: &str| format!("{url}/v1/boards/arena/scores");
     let addresses = Arc::new(Mutex::new(instances.iter().map(|serve| at(&serve.url)).collect::<Vec<_>>()));
     let sender = Arc::new(Sender::new(key(db.url(), "server")));

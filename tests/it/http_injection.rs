@@ -226,7 +226,7 @@ async fn send(site: &Site, document: &Document, call: &Call, place: &Place, text
         match parameter["in"].as_str() {
             Some("path") => path = path.replace(&format!("{{{name}}}"), &encoded(&value)),
             Some("query") if is_here || parameter["required"] == true => {
-                query.push(format!("{name}={}", encoded(&value)))
+                query.push(format!("{name}={}", encoded(&value)));
             }
             _ => {}
         }
