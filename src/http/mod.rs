@@ -116,6 +116,7 @@ impl Settings {
             address_rate: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
+            stop_within: Duration::from_secs(20),
         }
     }
 }

@@ -115,7 +115,7 @@ impl Store {
                 .test_before_acquire(false);
             let limit = *statement_timeout + WAY_BACK;
             if let Some(options) = &pooled {
-                Pool::new(pool.connect_lazy_with(options.clone()), limit, Some(Opening::new(settings)))
+                Pool::new(pool.connect_lazy_with(options.clone()), limit, Some(Opening::new(settings, *pool_wait)))
             } else {
                 let options = direct.clone().options(settings.iter().copied());
                 Pool::new(

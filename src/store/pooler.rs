@@ -14,7 +14,6 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::PATIENCE;
 use crate::{Error, Result, service::Settings};
 
 /// How long each of both ways to the database may take to answer at the start.
@@ -29,17 +28,21 @@ pub(super) fn options(url: &str) -> Result<PgConnectOptions> {
 
 /// What every transaction begins with.
 #[derive(Debug, Clone)]
-pub(super) struct Opening(Arc<str>);
+pub(super) struct Opening {
+    text: Arc<str>,
+    /// How long to wait until it is made.
+    patience: Duration,
+}
 
 impl Opening {
     /// Makes these settings, as (name, value), for the transaction; and the epoch, which stays known to the server's session.
-    pub(super) fn new(settings: &[(&str, &str)]) -> Self {
+    pub(super) fn new(settings: &[(&str, &str)], patience: Duration) -> Self {
         let mut text = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('centile.epoch', CASE WHEN pg_is_in_recovery() THEN '' ELSE centile.epoch() END, false)".to_owned();
         for (name, value) in settings {
             // Names and values of this program.
             text.push_str(&format!(", set_config('{name}', '{value}', true)"));
         }
-        Self(text.into())
+        Self { text: text.into(), patience }
     }
 
     /// What a statement gives in a transaction of its own. Given up half-way, it is rolled back when its connection goes back.
@@ -49,7 +52,7 @@ impl Opening {
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
         // Whoever begins may have to wait until others give a session back, as for a connection elsewhere.
-        let begun = timeout(PATIENCE, connection.begin_with(AssertSqlSafe(Arc::clone(&self.0)))).await;
+        let begun = timeout(self.patience, connection.begin_with(AssertSqlSafe(Arc::clone(&self.text)))).await;
         let mut transaction = begun.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
         let steps = transaction.fetch_many(Nameless(query)).try_collect().await?;
         transaction.commit().await?;
