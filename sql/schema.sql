@@ -14878,7 +14878,7 @@ CREATE VIEW centile.audit_log AS
      LEFT JOIN centile_store.boards b ON ((b.id = a.board_id)))
      LEFT JOIN centile_store.users u ON ((u.id = a.user_id)));
 
-COMMENT ON VIEW centile.audit_log IS 'Who did what by an administrator''s right. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log ORDER BY audit_id DESC LIMIT 3;';
+COMMENT ON VIEW centile.audit_log IS 'Who did what by an administrator''s right. Example: SELECT actor, action, board, subject, after ->> ''reason'' AS reason FROM centile.audit_log WHERE action = ''correct'' ORDER BY audit_id DESC LIMIT 3;';
 
 CREATE VIEW centile.boards AS
  SELECT boards.id AS board_id,
