@@ -127,8 +127,9 @@ async fn connections_beyond_the_limit_wait_for_a_place() {
 #[tokio::test]
 async fn whoever_finds_no_connection_to_postgresql_is_told_so_soon() {
     let db = TestDb::new().await;
-    let site = Site::start(&db, &["--read-connections", "1", "--pool-wait", "100"]).await;
-    site.board(json!({}), &[("ada", 1)]).await;
+    let site = Site::start(&db, &["--read-connections", "1", "--pool-wait", "500"]).await;
+    // Until the connection is there: making it may take longer on a busy machine.
+    while site.get("/v1/users/ada").await.status == 503 {}
     let pool = db.pool().await;
     let mut lock = pool.begin().await.unwrap();
     sqlx::query("LOCK TABLE centile_store.users IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
