@@ -227,7 +227,7 @@ async fn the_design_load_with_a_fault_a_minute() {
         load.stop().await;
         let latency = load.latency(begin, begin + Duration::from_mins(1) * minutes);
         trial.saw(format!(
-            "{} {what}, of which {} refused or cut off, p50 {:.0} ms",
+            "{} {what}, {} of them not answered 200 (a player who has no score yet is answered 404), p50 {:.0} ms",
             latency.answers, latency.failed, latency.p50
         ));
         for (answer, count) in load.said() {
