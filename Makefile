@@ -48,14 +48,16 @@ bench-computation: setup ## Times what needs no server: keys, batches, bodies; a
 	cargo bench --bench computation
 
 # Trials come first: they have a report (target/torture/report.md), and most of them take minutes.
-torture: setup ## Tries and measures what takes hours: faults, overload, a soak; closing, layouts, ten million players, a held snapshot, settings
+torture: setup ## Tries and measures what takes hours: faults, overload, a soak; closing, layouts, ten million players, a held snapshot, settings, PgBouncer
 	@scripts/setup.sh bench
+	@scripts/setup.sh test
 	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
 	cargo bench --bench close
 	cargo bench --bench layout
 	cargo bench --bench growth
 	cargo bench --bench snapshot
 	cargo bench --bench settings
+	cargo bench --bench pooler
 
 slow: setup ## Opens a thousand slow connections of each kind that slowhttptest knows; a minute
 	cargo build --release

@@ -61,6 +61,7 @@ async fn main() -> Outcome<()> {
         for round in 0..rounds {
             for (way, runs) in ["directly", "through PgBouncer"].into_iter().zip(&mut runs) {
                 let mut command = bench.command();
+                command.env("CENTILE_LOG", "warn");
                 if way != "directly" {
                     command.env("DATABASE_URL", &pooled).env("DATABASE_DIRECT_URL", &direct);
                 }
