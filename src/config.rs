@@ -163,8 +163,6 @@ impl Config {
             redis_prefix: self.redis_prefix.clone(),
             read_connections: COMMAND_CONNECTIONS,
             write_connections: COMMAND_CONNECTIONS,
-            // Nobody but the command itself writes.
-            queue_time: Duration::MAX,
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
             pool_wait: service::Settings::DEFAULT_POOL_WAIT,
             master_keys: self.master_keys()?,
@@ -247,11 +245,6 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     write_connections: u32,
 
-    /// Milliseconds that scores may have to wait for their turn; those that would wait longer are refused with 503 at once
-    #[arg(long, env = "CENTILE_QUEUE_TIME", value_name = "MILLISECONDS", default_value_t = 400)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=600_000))]
-    queue_time: u32,
-
     /// Seconds that a statement may run; one that is not answered two seconds later is given up, with its connection
     #[arg(long, env = "CENTILE_STATEMENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
@@ -318,7 +311,6 @@ impl Instance {
             redis_prefix: redis_prefix.to_owned(),
             read_connections: self.read_connections,
             write_connections: self.write_connections,
-            queue_time: Duration::from_millis(self.queue_time.into()),
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             pool_wait: Duration::from_millis(self.pool_wait.into()),
             master_keys: None,

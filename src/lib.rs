@@ -33,7 +33,6 @@ mod cursor;
 mod frozen;
 pub mod layout;
 mod lookup;
-mod pace;
 pub mod service;
 mod shared_reads;
 pub mod telemetry;

@@ -40,8 +40,6 @@ pub struct Settings {
     pub read_connections: u32,
     /// Connections for writing: at least one per lane that is busy at the same time.
     pub write_connections: u32,
-    /// How long scores may have to wait for their turn.
-    pub queue_time: Duration,
     /// How long a statement may run.
     pub statement_timeout: Duration,
     /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
@@ -101,7 +99,7 @@ impl Service {
         let acknowledged = Arc::new(Acknowledged::default());
         let keeper = Arc::new(Keeper::default());
         let service = Arc::new(Self {
-            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper), settings.queue_time),
+            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper)),
             keeper,
             lookout: Lookout::default(),
             store,

@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use tokio::{
@@ -19,13 +19,14 @@ use crate::{
     acknowledged::Acknowledged,
     board::Board,
     layout::Keeper,
-    pace::Pace,
     score::Event,
     store::{Store, score::Recorded},
     telemetry,
 };
 
-/// Events that may wait for one lane, however quickly it writes; beyond it callers are told to come back.
+/// A batch takes no more jobs once it has this many events.
+const BATCH_EVENTS: usize = 500;
+/// Events that may wait for one lane; beyond it callers are told to come back.
 const QUEUE_EVENTS: usize = 10_000;
 
 /// What became of events, each by itself.
@@ -34,8 +35,6 @@ type Answers = Vec<Result<Recorded>>;
 /// The writers of this instance.
 #[derive(Debug)]
 pub(crate) struct Writers {
-    /// How long events may have to wait for their turn.
-    queue_time: Duration,
     lanes: Mutex<HashMap<(i32, i16), Lane>>,
     shared: Shared,
     runtime: Handle,
@@ -55,7 +54,6 @@ struct Shared {
 struct Lane {
     queue: mpsc::UnboundedSender<Job>,
     room: Arc<Semaphore>,
-    pace: Arc<Pace>,
 }
 
 /// Events of one caller.
@@ -67,16 +65,9 @@ struct Job {
 }
 
 impl Writers {
-    /// No writer runs until the first event of its lane; all run on the current runtime. Events that would wait for longer than
-    /// `queue_time` are refused.
-    pub(crate) fn new(
-        store: Store,
-        acknowledged: Arc<Acknowledged>,
-        keeper: Arc<Keeper>,
-        queue_time: Duration,
-    ) -> Self {
+    /// No writer runs until the first event of its lane; all run on the current runtime.
+    pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>, keeper: Arc<Keeper>) -> Self {
         Self {
-            queue_time,
             lanes: Mutex::default(),
             shared: Shared { store, acknowledged, keeper },
             runtime: Handle::current(),
@@ -84,7 +75,7 @@ impl Writers {
         }
     }
 
-    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when too many wait.
+    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full.
     pub(crate) fn submit(
         &self,
         board: &Board,
@@ -99,9 +90,6 @@ impl Writers {
                 return Err(Error::unavailable("the service is stopping"));
             }
             let lane = lanes.entry((board.id, lane)).or_insert_with(|| self.start(board.id, lane));
-            if lane.pace.wait(QUEUE_EVENTS - lane.room.available_permits()) > self.queue_time {
-                return Err(full());
-            }
             let permits = u32::try_from(events.len()).map_err(|_| full())?;
             let room = Arc::clone(&lane.room).try_acquire_many_owned(permits).map_err(|_| full())?;
             lane.queue.send(Job { events, reply, _room: room }).map_err(|_| full())?;
@@ -114,10 +102,8 @@ impl Writers {
 
     fn start(&self, board_id: i32, lane: i16) -> Lane {
         let (queue, jobs) = mpsc::unbounded_channel();
-        let pace = Arc::new(Pace::default());
-        let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&pace));
-        self.tasks.spawn_on(writing, &self.runtime);
-        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)), pace }
+        self.tasks.spawn_on(write_lane(self.shared.clone(), board_id, lane, jobs), &self.runtime);
+        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)) }
     }
 
     /// Events that wait for their writer, or are with it.
@@ -135,25 +121,16 @@ impl Writers {
 }
 
 /// One lane's writer: until the queue is closed and empty.
-async fn write_lane(
-    shared: Shared,
-    board_id: i32,
-    lane: i16,
-    mut queue: mpsc::UnboundedReceiver<Job>,
-    pace: Arc<Pace>,
-) {
+async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::UnboundedReceiver<Job>) {
     while let Some(first) = queue.recv().await {
         let mut jobs = vec![first];
         let mut events = jobs[0].events.len();
-        let enough = pace.batch_events();
-        while events < enough {
+        while events < BATCH_EVENTS {
             let Ok(job) = queue.try_recv() else { break };
             events += job.events.len();
             jobs.push(job);
         }
-        let begin = Instant::now();
         write_jobs(&shared, board_id, lane, jobs).await;
-        pace.note(events, begin.elapsed());
     }
 }
 

@@ -106,8 +106,6 @@ impl Bench {
     pub fn command(&self) -> Command {
         let mut command = Command::new(CENTILE);
         command.env("DATABASE_URL", self.servers.database_url()).env("REDIS_URL", self.servers.redis_url());
-        // As many are under way as a benchmark says, and all of them are to be answered.
-        command.env("CENTILE_QUEUE_TIME", "600000");
         command
     }
 

@@ -166,8 +166,6 @@ async fn ten_times_too_much() {
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     let mut command = Serve::command(db.url(), Some(&redis_url().await), &db.redis_prefix(), &[]);
-    // As the service comes.
-    command.env_remove("CENTILE_QUEUE_TIME");
     let serve = tokio::task::spawn_blocking(move || Serve::start(&mut command)).await.expect("a service");
     let client = Client::builder().timeout(Duration::from_mins(1)).build().expect("a client");
     let caller = Caller { client, address: serve.at("/v1/boards/arena/scores"), key: key(db.url(), "server") };

@@ -51,8 +51,6 @@ impl Serve {
         if !flags.iter().any(|flag| flag.contains("maintenance")) {
             command.arg("--no-maintenance");
         }
-        // Other tests have the machine too: nobody is to be refused because of them.
-        command.env("CENTILE_QUEUE_TIME", "60000");
         for rate in ["--address-rate", "--key-rate"] {
             if !flags.iter().any(|flag| flag == rate) {
                 command.args([rate, "0"]);
