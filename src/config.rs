@@ -63,7 +63,7 @@ pub struct Config {
     #[arg(long, env = "DATABASE_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_url: Option<Hidden>,
 
-    /// Address of the same database past the pooler, where DATABASE_URL is that of one in transaction mode (PgBouncer).
+    /// Address of the same database past the pooler, where `DATABASE_URL` is that of one in transaction mode (`PgBouncer`).
     /// `serve` closes periods there, and every other command uses nothing else
     #[arg(long, env = "DATABASE_DIRECT_URL", value_name = "URL", hide_env_values = true, global = true)]
     database_direct_url: Option<Hidden>,

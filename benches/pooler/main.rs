@@ -1,5 +1,5 @@
-//! What a pooler in transaction mode costs: the same ranks and scores directly and through PgBouncer, in turn, on the same data.
-//! `cargo bench --bench pooler` prints the figures that stand in docs/operations.md; PgBouncer comes with `scripts/setup.sh test`.
+//! What a pooler in transaction mode costs: the same ranks and scores directly and through `PgBouncer`, in turn, on the same data.
+//! `cargo bench --bench pooler` prints the figures that stand in docs/operations.md; `PgBouncer` comes with `scripts/setup.sh test`.
 //!
 //! `BENCH_PLAYERS` (1,000,000), `BENCH_SECONDS` (10, for each figure) and `BENCH_ROUNDS` (3) change the size.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
@@ -54,7 +54,7 @@ async fn main() -> Outcome<()> {
         common::fill(bench, BOARD, players)?;
         let direct = bench.servers.database_url();
         let pooler = Pooler::start(dir.join("pooler"), &direct, SESSIONS, "");
-        let pooled = pooler.instead(&direct);
+        let through = pooler.instead(&direct);
         let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
         let stretch = Duration::from_secs(seconds.into());
         let mut runs = [KINDS.map(|_| Vec::new()), KINDS.map(|_| Vec::new())];
@@ -63,7 +63,7 @@ async fn main() -> Outcome<()> {
                 let mut command = bench.command();
                 command.env("CENTILE_LOG", "warn");
                 if way != "directly" {
-                    command.env("DATABASE_URL", &pooled).env("DATABASE_DIRECT_URL", &direct);
+                    command.env("DATABASE_URL", &through).env("DATABASE_DIRECT_URL", &direct);
                 }
                 let serve = Serve::spawn(command.args(["serve", "--listen", "127.0.0.1:0"]))?;
                 for (kind, runs) in KINDS.iter().zip(runs) {
@@ -78,10 +78,10 @@ async fn main() -> Outcome<()> {
              | a second | directly | through PgBouncer | |\n| --- | --- | --- | --- |",
             bench.machine()?
         );
-        let [direct, pooled] = runs;
-        for ((kind, direct), pooled) in KINDS.iter().zip(direct).zip(pooled) {
-            let (direct, pooled) = (median(direct), median(pooled));
-            println!("| {} | {direct:.0} | {pooled:.0} | {:.2} |", kind.name, pooled / direct);
+        let [direct, through] = runs;
+        for ((kind, direct), through) in KINDS.iter().zip(direct).zip(through) {
+            let (direct, through) = (median(direct), median(through));
+            println!("| {} | {direct:.0} | {through:.0} | {:.2} |", kind.name, through / direct);
         }
         Ok(())
     })

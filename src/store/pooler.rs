@@ -40,7 +40,7 @@ impl Opening {
         let mut text = "BEGIN ISOLATION LEVEL READ COMMITTED; SELECT set_config('centile.epoch', CASE WHEN pg_is_in_recovery() THEN '' ELSE centile.epoch() END, false)".to_owned();
         for (name, value) in settings {
             // Names and values of this program.
-            text.push_str(&format!(", set_config('{name}', '{value}', true)"));
+            text.extend([", set_config('", name, "', '", value, "', true)"]);
         }
         Self { text: text.into(), patience }
     }

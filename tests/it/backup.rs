@@ -324,11 +324,11 @@ async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
     let pool = connect(&url).await;
     let epoch_after: String = sqlx::query_scalar(epoch).fetch_one(&pool).await.expect("an epoch");
     assert_ne!(epoch_before, epoch_after);
-    let last: i64 = sqlx::query_scalar("SELECT max(id) FROM centile_store.score_transactions")
+    let newest: i64 = sqlx::query_scalar("SELECT max(id) FROM centile_store.score_transactions")
         .fetch_one(&pool)
         .await
         .expect("a row");
-    assert_eq!(last, last_kept, "the last row of the ledger");
+    assert_eq!(newest, last_kept, "the last row of the ledger");
     run_at(&url, &["verify"]).well();
     // The instance that lived through it, and one that did not, beside the Redis that did.
     let other = Site {

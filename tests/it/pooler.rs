@@ -1,4 +1,4 @@
-//! The service behind PgBouncer in transaction mode: sessions are few, and lent for one transaction.
+//! The service behind `PgBouncer` in transaction mode: sessions are few, and lent for one transaction.
 
 use std::{sync::Arc, time::Duration};
 
