@@ -65,14 +65,13 @@ impl Remote {
         // What is no URL at all must not be called a bad certificate.
         let refused =
             |_| Error::invalid("REDIS_URL", "not a Redis URL such as redis://host:6379/0, or rediss:// over TLS");
-        let client = match root_cert {
-            None => Client::open(url).map_err(refused)?,
-            Some(_) => {
-                let address = url.into_connection_info().map_err(refused)?;
-                Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert }).map_err(|_| {
-                    Error::invalid("REDIS_CA", "is for a rediss:// address, and must hold certificates as PEM")
-                })?
-            }
+        let client = if root_cert.is_some() {
+            let address = url.into_connection_info().map_err(refused)?;
+            Client::build_with_tls(address, TlsCertificates { client_tls: None, root_cert }).map_err(|_| {
+                Error::invalid("REDIS_CA", "is for a rediss:// address, and must hold certificates as PEM")
+            })?
+        } else {
+            Client::open(url).map_err(refused)?
         };
         Ok(Self {
             client,

@@ -32,9 +32,9 @@ pub fn matrix() -> Vec<Line> {
         .lines()
         .filter(|row| row.starts_with("| `GET") || row.starts_with("| `P") || row.starts_with("| the same"))
     {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        assert_eq!(cells.len(), 9, "{row}");
-        let calls = match cells[0] {
+        let columns: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        assert_eq!(columns.len(), 9, "{row}");
+        let calls = match columns[0] {
             "the same" => lines.last().unwrap().calls.clone(),
             named => named
                 .split(", ")
@@ -42,12 +42,12 @@ pub fn matrix() -> Vec<Line> {
                 .map(|(method, path)| (method.parse().unwrap(), path.to_owned()))
                 .collect(),
         };
-        let allowed = cells[2..].iter().map(|cell| match *cell {
+        let allowed = columns[2..].iter().map(|cell| match *cell {
             "yes" => true,
             "no" => false,
             other => panic!("{other:?} in {row}"),
         });
-        lines.push(Line { calls, reading: cells[1].to_owned(), allowed: allowed.collect() });
+        lines.push(Line { calls, reading: columns[1].to_owned(), allowed: allowed.collect() });
     }
     lines
 }

@@ -97,8 +97,8 @@ async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_
         let flags = ["--redis-ca".to_owned(), vouched.file("ca.pem")];
         let serve =
             tokio::task::spawn_blocking(move || Serve::spawn(&url, Some(&address), "tls", &flags)).await.unwrap();
-        let post = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(&server_key);
-        let answer = post.json(&json!({"user_id": "ada", "points": 5})).send().await.unwrap();
+        let request = serve.client.post(serve.at("/v1/boards/main/scores")).bearer_auth(&server_key);
+        let answer = request.json(&json!({"user_id": "ada", "points": 5})).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         let answer = serve.client.get(serve.at("/readyz")).send().await.unwrap().text().await.unwrap();
         assert!(answer.contains(&format!(r#""cache":"{cache}""#)), "{answer}");

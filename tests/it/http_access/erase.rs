@@ -54,7 +54,7 @@ pub async fn played(db: &TestDb, site: &Site) {
 /// What of `told` stands anywhere in the data of the database, as text or as bytes.
 fn found(db: &TestDb, told: &[&str]) -> Vec<String> {
     let dump = db.data_dump();
-    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let here = |text: &&&str| dump.contains(**text) || dump.contains(&hex(text));
     told.iter().filter(here).map(|text| (*text).to_owned()).collect()
 }

@@ -65,22 +65,22 @@ async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_
 async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    let make = || site.admin(Method::POST, "/v1/keys", json!({"name": "match server", "role": "reader"}));
-    let made = join_all((0..10).map(|_| make())).await;
+    let ask = || site.admin(Method::POST, "/v1/keys", json!({"name": "match server", "role": "reader"}));
+    let made = join_all((0..10).map(|_| ask())).await;
     let statuses: Vec<u16> = made.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 2, "{statuses:?}");
     assert_eq!(statuses.iter().filter(|&&status| status == 409).count(), 8, "{statuses:?}");
     let ids: Vec<&str> = made.iter().filter_map(|answer| answer.body["id"].as_str()).collect();
-    let refused = make().await.is(409);
+    let refused = ask().await.is(409);
     for id in &ids {
         assert!(refused["detail"].as_str().unwrap().contains(id), "{refused}");
     }
     // One that is revoked or over makes room for another.
     site.admin(Method::DELETE, &format!("/v1/keys/{}", ids[0]), Value::Null).await.is(204);
-    make().await.is(201);
-    make().await.is(409);
+    ask().await.is(201);
+    ask().await.is(409);
     db.execute(&format!("UPDATE centile_store.api_keys SET expires_at = now() WHERE id = '{}'", ids[1])).await;
-    make().await.is(201);
+    ask().await.is(201);
     run(&db, &["key", "create", "--name", "match server", "--role", "reader"]).refused(1, &["two keys"]);
 }
 
