@@ -191,6 +191,10 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     telemetry::install();
     let failed = |error| Error::Internal(format!("cannot serve on the listening socket: {error}"));
     let address = listener.local_addr().map_err(failed)?;
+    // An answer that fits into the system's buffers is one that the stream knows nothing more of. What the client does not take in time
+    // the system gives up itself, with the connection; each has this from the socket that listens.
+    #[cfg(target_os = "linux")]
+    socket2::SockRef::from(&listener).set_tcp_user_timeout(Some(settings.client_timeout)).map_err(failed)?;
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
     let connections = settings.connections.div_ceil(workers);
     let allowed = Allowed {

@@ -65,12 +65,13 @@ async fn dribble(mut wire: Wire, first: String, bytes: &str) -> (Duration, Strin
     (began.elapsed(), String::from_utf8_lossy(&said).into_owned())
 }
 
-/// Asks for a great deal and takes a byte now and then, until `until`. The sockets' buffers are small, so that little is on its way.
-async fn sip(place: String, until: Instant) {
+/// Asks for something long, `times` over, and takes a byte now and then, until `until`. The client's buffer is small, so that little is on
+/// its way.
+async fn sip(place: String, path: &str, times: usize, until: Instant) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(place.parse().unwrap()).await.unwrap();
-    let many = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n".repeat(16);
+    let many = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(times);
     stream.write_all(many.as_bytes()).await.unwrap();
     let mut ticks = interval(PACE);
     while timeout_at(until, ticks.tick()).await.is_ok() {
@@ -132,7 +133,7 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
     let mut slow = JoinSet::new();
     let mut sipping = JoinSet::new();
     let began = Instant::now();
-    for _ in 0..OF_EACH_KIND {
+    for of_kind in 0..OF_EACH_KIND {
         for (kind, first, bytes, wanted) in &kinds {
             let (kind, first, bytes, wanted) = (*kind, first.clone(), *bytes, *wanted);
             let wire = Wire::to(&site.serve).await;
@@ -143,7 +144,10 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
                 (kind, time)
             });
         }
-        sipping.spawn(sip(place.clone(), began + 2 * CLOSED_BY));
+        // More than the system keeps for the service, or just so much.
+        let (path, times) = if of_kind % 2 == 0 { ("/docs/swagger-ui-bundle.js", 16) } else { ("/openapi.json", 1) };
+        let place = place.clone();
+        sipping.spawn(async move { sip(place, path, times, began + 2 * CLOSED_BY).await });
     }
     let opened = loop {
         if connections(port) >= 5 * OF_EACH_KIND {
@@ -173,7 +177,7 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
     assert!(all > 100 && good * 100 >= all * 99, "{good} of {all}");
     // What was closed, the numbers tell.
     let numbers = site.get("/metrics").await.text;
-    for (why, least) in [("head", 100.0), ("body", 1.0), ("answer", 100.0)] {
+    for (why, least) in [("head", 100.0), ("body", 1.0), ("answer", 50.0)] {
         let name = format!("centile_http_connections_cut_total{{why=\"{why}\"}} ");
         let count = numbers.lines().find_map(|line| line.strip_prefix(&name)).expect("a number");
         assert!(count.parse::<f64>().unwrap() >= least, "{why}: {count}");
