@@ -106,6 +106,3 @@ CREATE INDEX quarantine_board_idx ON centile_store.quarantine (board_id, state, 
 CREATE INDEX quarantine_waiting_idx ON centile_store.quarantine (board_id, user_id) WHERE state = 'waiting';
 CREATE INDEX quarantine_decided_idx ON centile_store.quarantine (decided_at) WHERE decided_at IS NOT NULL;
 GRANT SELECT, INSERT, UPDATE, DELETE ON centile_store.quarantine TO centile_service;
-
--- What a player has lost within a period: few events on most boards, and so found without a look at the others.
-CREATE INDEX score_transactions_losses_idx ON centile_store.score_transactions (board_id, user_id, occurred_at) WHERE points < 0;

@@ -236,7 +236,7 @@ BEGIN
         RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
     END IF;
     -- Two at once would both count one.
-    LOCK TABLE centile_store.api_keys IN SHARE ROW EXCLUSIVE MODE;
+    PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN
@@ -418,6 +418,13 @@ DECLARE
     v_revision bigint;
     v_user     centile_store.users;
 BEGIN
+    PERFORM centile_store.user_named(p_user);
+    -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
+    -- whichever id. It takes some 65,536 tries, which is half a second.
+    LOOP
+        user_id := 'erased-' || gen_random_uuid();
+        EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
+    END LOOP;
     -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
     UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
     SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
@@ -426,10 +433,8 @@ BEGIN
         period_ids := ARRAY(SELECT p.id FROM centile_store.periods p WHERE centile_store.names_player(p.frozen_top, v_user.id) ORDER BY p.id);
         RETURN;
     END IF;
-    user_id := 'erased-' || gen_random_uuid();
     UPDATE centile_store.users u
-    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', lane_hash = centile.lane_hash(user_id),
-        profile_revision = v_revision, erased_at = clock_timestamp()
+    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
     WHERE u.id = v_user.id;
     WITH renamed AS (
         UPDATE centile_store.periods p
@@ -8081,7 +8086,10 @@ CREATE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_s
 BEGIN
     UPDATE centile_store.quarantine
     SET state = p_state, decided_at = clock_timestamp(), decided_by = p_actor, decided_why = p_reason, transaction_id = p_event.transaction_id
-    WHERE id = p_event.id;
+    WHERE id = p_event.id AND state = 'waiting';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'event % of the quarantine was decided meanwhile', p_event.id USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
     PERFORM centile_store.note_act(p_actor, CASE p_state WHEN 'accepted' THEN 'accept_event' ELSE 'reject_event' END, p_event.board_id, NULL,
         jsonb_strip_nulls(jsonb_build_object('quarantine_id', p_event.id, 'rule', p_event.rule, 'points', p_event.points,
             'transaction_id', p_event.transaction_id, 'reason', p_reason)), NULL, p_event.user_id);
@@ -11915,6 +11923,9 @@ BEGIN
     RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
+    -- Nobody is renamed from here on, or the top would bring a name back that was to be forgotten. Before the period's row, which
+    -- centile.erase_user locks after this one.
+    PERFORM FROM centile_store.profile_revision FOR SHARE;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
@@ -15781,8 +15792,6 @@ CREATE INDEX quarantine_waiting_idx ON centile_store.quarantine USING btree (boa
 CREATE INDEX rankings_released_idx ON centile_store.rankings USING btree (id) WHERE (released_at IS NOT NULL);
 
 CREATE INDEX score_transactions_acts_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id) WHERE (kind <> 'score'::text);
-
-CREATE INDEX score_transactions_losses_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at) WHERE (points < 0);
 
 CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transactions USING btree (board_id, user_id, occurred_at, id);
 

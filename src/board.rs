@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     fmt,
     str::FromStr,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -453,9 +453,10 @@ pub async fn list(service: &Service) -> Result<Vec<Board>> {
 
 /// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none.
 ///
-/// While PostgreSQL cannot be reached, the board as it was last seen: what is cached of it can go on being served.
+/// While PostgreSQL cannot be reached, the board as it was last seen: what is cached of it can go on being served. But one that was last seen
+/// long before may have come to ask readers for a key, and so it does.
 pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
-    let last = service.boards.0.get(slug);
+    let last = service.boards.seen.get(slug);
     if let Some((board, seen_at)) = &last
         && seen_at.elapsed() < LOOKED_UP_FOR
     {
@@ -464,10 +465,14 @@ pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
     match service.store.boards(Some(slug.as_str())).await {
         Ok(mut found) => {
             let board = Arc::new(found.pop().ok_or_else(|| Error::not_found("board", slug.as_str()))?);
-            service.boards.0.insert(slug.clone(), (Arc::clone(&board), Instant::now()));
+            service.boards.learn(slug, Arc::clone(&board));
             Ok(board)
         }
-        Err(error @ Error::Unavailable { .. }) => last.map(|(board, _)| board).ok_or(error),
+        Err(error @ Error::Unavailable { .. }) => {
+            let (board, seen_at) = last.ok_or(error)?;
+            let is_known = board.reading == Reading::Key || service.boards.was_seen_lately(seen_at);
+            Ok(if is_known { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
+        }
         Err(error) => Err(error),
     }
 }
@@ -536,19 +541,38 @@ fn check_gain(kind: PeriodKind, most: i64) -> Result<()> {
 /// checked again by the SQL functions.
 const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
 
+/// How long before the last answer of PostgreSQL a board may have been seen for its readers to be those of then.
+const SEEN_LATELY: Duration = Duration::from_mins(1);
+
 /// Boards as they were last seen, and when.
 #[derive(Debug)]
-pub(crate) struct BoardCache(moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>);
+pub(crate) struct BoardCache {
+    seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
+    /// When any board was last seen.
+    answered_at: Mutex<Option<Instant>>,
+}
 
 impl Default for BoardCache {
     fn default() -> Self {
-        Self(moka::sync::Cache::new(10_000))
+        Self { seen: moka::sync::Cache::new(10_000), answered_at: Mutex::default() }
     }
 }
 
 impl BoardCache {
     /// Has the board looked up again.
     pub(crate) fn forget(&self, slug: &BoardSlug) {
-        self.0.invalidate(slug);
+        self.seen.invalidate(slug);
+    }
+
+    fn learn(&self, slug: &BoardSlug, board: Arc<Board>) {
+        let now = Instant::now();
+        self.seen.insert(slug.clone(), (board, now));
+        *self.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// Whether a board that was seen then was seen when PostgreSQL could still be reached, and not long before.
+    fn was_seen_lately(&self, seen_at: Instant) -> bool {
+        let answered_at = self.answered_at.lock().unwrap_or_else(PoisonError::into_inner);
+        answered_at.is_none_or(|answered_at| answered_at.saturating_duration_since(seen_at) < SEEN_LATELY)
     }
 }

@@ -20,7 +20,7 @@ BEGIN
         RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
     END IF;
     -- Two at once would both count one.
-    LOCK TABLE centile_store.api_keys IN SHARE ROW EXCLUSIVE MODE;
+    PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
     IF cardinality(v_live) >= 2 THEN

@@ -5,7 +5,10 @@ AS $$
 BEGIN
     UPDATE centile_store.quarantine
     SET state = p_state, decided_at = clock_timestamp(), decided_by = p_actor, decided_why = p_reason, transaction_id = p_event.transaction_id
-    WHERE id = p_event.id;
+    WHERE id = p_event.id AND state = 'waiting';
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'event % of the quarantine was decided meanwhile', p_event.id USING ERRCODE = 'CB001', HINT = 'Call again.';
+    END IF;
     PERFORM centile_store.note_act(p_actor, CASE p_state WHEN 'accepted' THEN 'accept_event' ELSE 'reject_event' END, p_event.board_id, NULL,
         jsonb_strip_nulls(jsonb_build_object('quarantine_id', p_event.id, 'rule', p_event.rule, 'points', p_event.points,
             'transaction_id', p_event.transaction_id, 'reason', p_reason)), NULL, p_event.user_id);

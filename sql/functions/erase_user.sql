@@ -9,6 +9,13 @@ DECLARE
     v_revision bigint;
     v_user     centile_store.users;
 BEGIN
+    PERFORM centile_store.user_named(p_user);
+    -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
+    -- whichever id. It takes some 65,536 tries, which is half a second.
+    LOOP
+        user_id := 'erased-' || gen_random_uuid();
+        EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
+    END LOOP;
     -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
     UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
     SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
@@ -17,10 +24,8 @@ BEGIN
         period_ids := ARRAY(SELECT p.id FROM centile_store.periods p WHERE centile_store.names_player(p.frozen_top, v_user.id) ORDER BY p.id);
         RETURN;
     END IF;
-    user_id := 'erased-' || gen_random_uuid();
     UPDATE centile_store.users u
-    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', lane_hash = centile.lane_hash(user_id),
-        profile_revision = v_revision, erased_at = clock_timestamp()
+    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
     WHERE u.id = v_user.id;
     WITH renamed AS (
         UPDATE centile_store.periods p

@@ -33,6 +33,9 @@ BEGIN
     RETURNING was.batches, c.batches, was.corrected_at INTO v_was, v_is, v_marked;
     EXECUTE format('REFRESH MATERIALIZED VIEW CONCURRENTLY centile_archive.%I', v_before.archive_name);
     EXECUTE format('SELECT count(*), max(reached_at) FROM centile_archive.%I', v_before.archive_name) INTO v_players, v_last_at;
+    -- Nobody is renamed from here on, or the top would bring a name back that was to be forgotten. Before the period's row, which
+    -- centile.erase_user locks after this one.
+    PERFORM FROM centile_store.profile_revision FOR SHARE;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),

@@ -7,7 +7,7 @@ use std::{
 
 use actix_web::{
     dev::ServiceRequest,
-    http::header::{HeaderMap, X_FORWARDED_FOR},
+    http::header::{HeaderMap, HeaderValue, X_FORWARDED_FOR},
 };
 use ipnet::IpNet;
 
@@ -44,10 +44,11 @@ fn behind(proxies: &[TrustedProxy], peer: IpAddr, headers: &HeaderMap) -> IpAddr
     if !is_ours(&address) {
         return address;
     }
-    let lines: Vec<&str> = headers.get_all(X_FORWARDED_FOR).map(|line| line.to_str().unwrap_or_default()).collect();
-    for entry in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
+    // Bytes: a line's left part may be anything, and is not to spoil what our proxies have added at its right.
+    let lines: Vec<&[u8]> = headers.get_all(X_FORWARDED_FOR).map(HeaderValue::as_bytes).collect();
+    for entry in lines.iter().rev().flat_map(|line| line.rsplit(|byte| *byte == b',')) {
         // What is no address says nothing, nor does what stands before it.
-        let Some(before) = parse(entry.trim()) else { break };
+        let Some(before) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else { break };
         address = before;
         if !is_ours(&address) {
             break;
@@ -65,8 +66,6 @@ fn parse(text: &str) -> Option<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use actix_web::http::header::HeaderValue;
-
     use super::*;
 
     /// Who asked, by these lines of `X-Forwarded-For`, when `10.0.0.0/8` and `::1` are ours.
@@ -101,6 +100,7 @@ mod tests {
             ("10.0.0.1", &["[2001:db8::7]"], "2001:db8::7"),
             ("::1", &["::ffff:198.51.100.7"], "198.51.100.7"),
             ("10.0.0.1", &["198.51.100.7, é"], "10.0.0.1"),
+            ("10.0.0.1", &["é, 198.51.100.7"], "198.51.100.7"),
         ] {
             assert_eq!(who(peer, lines), wanted, "{peer} {lines:?}");
         }

@@ -104,6 +104,10 @@ impl Pool {
             // A migration has changed what the statement gives. It is prepared anew on a connection that does not know it.
             connection.close_on_drop();
         }
+        if self.opening.is_some() && matches!(steps, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut))) {
+            // Its transaction may still begin, and would keep a session of the pooler's while the connection waits here to be used again.
+            connection.close_on_drop();
+        }
         steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
     }
 

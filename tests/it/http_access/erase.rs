@@ -78,6 +78,14 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
     let erased = site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(200);
     let new_id = erased["user_id"].as_str().unwrap();
     assert_eq!(found(&db, &told), Vec::<String>::new());
+    // Whoever is writing scores of the old id holds the lane of the new one.
+    let keeps_lane: bool = sqlx::query_scalar("SELECT centile.lane_hash($1) = centile.lane_hash($2)")
+        .bind(OLD_ID)
+        .bind(new_id)
+        .fetch_one(&db.pool().await)
+        .await
+        .unwrap();
+    assert!(keeps_lane, "{OLD_ID} and {new_id} are of different lanes");
     let client = Client::open(redis_url().await).unwrap();
     let mut redis = client.get_multiplexed_async_connection().await.unwrap();
     let mut closed = cmd("KEYS");
