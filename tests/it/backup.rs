@@ -201,14 +201,15 @@ fn recover(server: &mut LocalPostgres, base: &Path, moment: &str) {
     server.start_again().expect("a recovered server");
 }
 
-/// What is answered once the service has a connection for it: one that was lost is noticed when it is used.
+/// What is answered once the service has a connection for it: one that was lost is noticed when it is used, and a top until then is the last
+/// one known, which says so.
 async fn answered(site: &Site, method: Method, path: &str, body: &str) -> Value {
     let authorization = format!("Bearer {}", site.server_key);
     let headers = [("authorization", &*authorization), ("content-type", "application/json")];
     let end = Instant::now() + PATIENCE;
     loop {
         let answer = site.send(method.clone(), path, &headers, body.to_owned()).await;
-        if answer.status != 503 {
+        if answer.status != 503 && answer.body["stale"] != true {
             return answer.is(200);
         }
         assert!(Instant::now() < end, "the service does not find the database again: {answer:?}");
