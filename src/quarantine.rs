@@ -36,8 +36,8 @@ impl State {
     }
 }
 
-/// An event of a board's quarantine, as it was submitted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An event of a board's quarantine, as it was submitted; its members in JSON are those of the HTTP API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QuarantinedEvent {
     /// Its id in the quarantine.
     pub quarantine_id: i64,
@@ -50,6 +50,7 @@ pub struct QuarantinedEvent {
     /// Why, as the game put it.
     pub reason: Option<String>,
     /// The caller's id of the event.
+    #[serde(rename = "id")]
     pub event_id: Option<String>,
     /// The rule that it broke, as `centile_store.broken_rules` calls it.
     pub rule: String,

@@ -1,8 +1,6 @@
 //! `centile quarantine`: events that broke a rule of their board.
 
-use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use super::{
     act::Act,
@@ -67,7 +65,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             })
             .await?;
             if json {
-                return output::print_json(&events.iter().map(Line::from).collect::<Vec<_>>());
+                return output::print_json(&events);
             }
             if events.is_empty() {
                 output::note(format!("No event of board {board} is {}.", state.name()));
@@ -94,46 +92,6 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             })
             .await?;
             output::print(format!("event {quarantine_id} of board {board} is rejected"))
-        }
-    }
-}
-
-/// An event as JSON.
-#[derive(Debug, Serialize)]
-struct Line<'a> {
-    quarantine_id: i64,
-    user_id: &'a str,
-    points: i64,
-    tiebreak: Option<i16>,
-    reason: Option<&'a str>,
-    id: Option<&'a str>,
-    rule: &'a str,
-    detail: &'a str,
-    submitted_at: DateTime<Utc>,
-    state: State,
-    decided_at: Option<DateTime<Utc>>,
-    decided_by: Option<&'a str>,
-    decided_why: Option<&'a str>,
-    transaction_id: Option<i64>,
-}
-
-impl<'a> From<&'a QuarantinedEvent> for Line<'a> {
-    fn from(event: &'a QuarantinedEvent) -> Self {
-        Self {
-            quarantine_id: event.quarantine_id,
-            user_id: &event.user_id,
-            points: event.points,
-            tiebreak: event.tiebreak,
-            reason: event.reason.as_deref(),
-            id: event.event_id.as_deref(),
-            rule: &event.rule,
-            detail: &event.detail,
-            submitted_at: event.submitted_at,
-            state: event.state,
-            decided_at: event.decided_at,
-            decided_by: event.decided_by.as_deref(),
-            decided_why: event.decided_why.as_deref(),
-            transaction_id: event.transaction_id,
         }
     }
 }

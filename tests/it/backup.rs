@@ -342,9 +342,9 @@ async fn recovery_to_a_moment_has_every_score_before_it_and_none_after() {
     }
     for n in 0..20 {
         sums.score(&site, &format!("p{n}"), 5 + 13 * n % 40).await;
-        // What the other has read a moment ago may be its answer for a moment more.
         sums.are_served_by(&site).await;
     }
+    // A top of the other's may lag by 250 ms behind scores that it did not acknowledge, and not by more.
     tokio::time::sleep(Duration::from_millis(300)).await;
     sums.are_served_by(&other).await;
     // The same period, the same revision: another result.
