@@ -5,12 +5,12 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection, PgPool};
-use tokio::task::JoinSet;
+use tokio::{sync::watch, task::JoinSet, time::timeout};
 
 use crate::support::{
     Serve, TestDb, audit, boundary, client,
@@ -50,43 +50,66 @@ async fn four_lanes_cross_boundaries_under_load() {
     assert_eq!(deadlocks, 0);
 }
 
-/// Four callers that write until told to stop; when each write began, and how long it took.
-fn write(serve: &Serve, key: &str, stop: &Arc<AtomicBool>) -> JoinSet<Vec<(Instant, Duration)>> {
-    let mut callers = JoinSet::new();
-    for caller in 0..4 {
-        let (address, key, stop) = (serve.at("/v1/boards/arena/scores"), key.to_owned(), Arc::clone(stop));
-        callers.spawn(async move {
-            let client = client();
-            let mut writes = Vec::new();
-            while !stop.load(Ordering::Relaxed) {
-                let event = json!({"user_id": format!("{caller}-{}", writes.len() % 100), "points": 1});
-                let begun = Instant::now();
-                let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
-                let (status, text) = (answer.status(), answer.text().await.expect("a body"));
-                assert_eq!(status, 200, "{text}");
-                writes.push((begun, begun.elapsed()));
-            }
-            writes
-        });
+/// Four callers that write until told to stop.
+struct Writers {
+    stop: Arc<AtomicBool>,
+    /// How many writes have been answered.
+    written: watch::Receiver<usize>,
+    callers: JoinSet<()>,
+}
+
+impl Writers {
+    fn begin(serve: &Serve, key: &str) -> Self {
+        let (stop, (counter, written)) = (Arc::new(AtomicBool::new(false)), watch::channel(0));
+        let mut callers = JoinSet::new();
+        for caller in 0..4 {
+            let (address, key) = (serve.at("/v1/boards/arena/scores"), key.to_owned());
+            let (stop, counter) = (Arc::clone(&stop), counter.clone());
+            callers.spawn(async move {
+                let client = client();
+                for turn in 0.. {
+                    if stop.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let event = json!({"user_id": format!("{caller}-{}", turn % 100), "points": 1});
+                    let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
+                    let (status, text) = (answer.status(), answer.text().await.expect("a body"));
+                    assert_eq!(status, 200, "{text}");
+                    counter.send_modify(|written| *written += 1);
+                }
+            });
+        }
+        Self { stop, written, callers }
     }
-    callers
+
+    /// Waits until so many more writes are done. Panics when they do not come: somebody holds what a writer needs.
+    async fn go_on(&mut self, more: usize) {
+        let wanted = *self.written.borrow() + more;
+        let done = self.written.wait_for(|written| *written >= wanted);
+        timeout(Duration::from_mins(1), done).await.expect("writers go on").expect("writers");
+    }
+
+    /// Ends them; how many writes there were.
+    async fn end(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.callers.join_all().await;
+        *self.written.borrow()
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_month_is_made_beside_a_dump_and_writers() {
-    const HELD: Duration = Duration::from_secs(2);
+    /// Enough that each lane has written several batches.
+    const WRITES: usize = 100;
+    const EVENTS: &str = "SELECT count(*) FROM centile_store.score_transactions";
     let db = TestDb::new().await;
     // The first score opens the periods, which does stop writers for a moment.
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     db.execute("SELECT centile.ensure_ledger_months()").await;
     db.execute("SELECT centile.submit_score('arena', 'first', 1)").await;
-    // Whoever waits for a lock longer than the 100 ms that are allowed, fails, whatever else the machine does meanwhile.
-    let name = db.url().rsplit('/').next().expect("a name").to_owned();
-    db.execute(&format!("ALTER DATABASE {name} SET lock_timeout = '100ms'")).await;
     let serve = spawn_serve(&db, None, &["--no-maintenance"]).await;
-    let stop = Arc::new(AtomicBool::new(false));
-    let callers = write(&serve, &key(db.url(), "server"), &stop);
-    tokio::time::sleep(HELD).await;
+    let mut writers = Writers::begin(&serve, &key(db.url(), "server"));
+    writers.go_on(WRITES).await;
 
     // As pg_dump does: one snapshot, and a lock on every table, held to the end.
     let mut dump = PgConnection::connect(db.url()).await.expect("a connection");
@@ -107,40 +130,30 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
     .execute(&mut *snapshot)
     .await
     .expect("a dump's locks");
-    let dumped: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
-        .fetch_one(&mut *snapshot)
-        .await
-        .expect("a dump's view");
+    let dumped: i64 = sqlx::query_scalar(EVENTS).fetch_one(&mut *snapshot).await.expect("a dump's view");
 
     let mut maintenance = PgConnection::connect(db.url()).await.expect("a connection");
-    let began = Instant::now();
+    let mut making = maintenance.begin().await.expect("a transaction");
+    // What waits for the dump, fails.
     let made: i32 = sqlx::query_scalar(
-        "SELECT centile.ensure_ledger_months(now() + interval '40 months', now() + interval '42 months')",
+        "SELECT centile.ensure_ledger_months(now() + interval '40 months', now() + interval '42 months')
+         FROM set_config('lock_timeout', '20s', true)",
     )
-    .fetch_one(&mut maintenance)
+    .fetch_one(&mut *making)
     .await
     .expect("months are made while the dump goes on");
-    let took = began.elapsed();
-    tokio::time::sleep(HELD).await;
-    let still: i64 = sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions")
-        .fetch_one(&mut *snapshot)
-        .await
-        .expect("a dump's view");
-    snapshot.rollback().await.expect("the dump's end");
-    stop.store(true, Ordering::Relaxed);
-    let writes: Vec<(Instant, Duration)> = callers.join_all().await.into_iter().flatten().collect();
-
     assert_eq!(made, 3);
+    // All locks that making them takes are held until the end of its transaction.
+    writers.go_on(WRITES).await;
+    making.commit().await.expect("the months");
+    writers.go_on(WRITES).await;
+    let still: i64 = sqlx::query_scalar(EVENTS).fetch_one(&mut *snapshot).await.expect("a dump's view");
     assert_eq!(dumped, still, "a dump sees one state");
-    let longest = |during: bool| {
-        let of_phase = writes.iter().filter(|(begun, took)| (*begun + *took >= began) == during);
-        of_phase.map(|(_, took)| *took).max().unwrap_or_default()
-    };
-    let (before, during) = (longest(false), longest(true));
-    let after: i64 = count(&db.pool().await, "SELECT count(*) FROM centile_store.score_transactions").await;
-    eprintln!("{made} months in {took:?}; longest of {after} writes before {before:?}, meanwhile {during:?}");
-    assert!(after > dumped && usize::try_from(after).is_ok_and(|after| after == writes.len() + 1));
-    assert!(during <= before + Duration::from_millis(100), "writers waited: {before:?} before, {during:?} meanwhile");
+    snapshot.rollback().await.expect("the dump's end");
+
+    let written = writers.end().await;
+    let events = count(&db.pool().await, EVENTS).await;
+    assert_eq!(usize::try_from(events), Ok(written + 1));
 }
 
 #[tokio::test]
@@ -163,7 +176,7 @@ async fn months_are_made_once_by_two_at_the_same_time() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), waiting).await.expect("the second waits");
+    timeout(Duration::from_mins(1), waiting).await.expect("the second waits");
     first.commit().await.expect("a commit");
     assert_eq!(second.await.expect("the second").expect("nothing is left to make"), 0);
 }
