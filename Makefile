@@ -31,6 +31,7 @@ test: setup ## Runs all tests, against servers of their own
 check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
 	cargo fmt --check
 	cargo clippy --all-targets -- -D warnings
+	cargo clippy --test torture -- -D warnings
 	cargo run --quiet --example devdb -- schema-check
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets

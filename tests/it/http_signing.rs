@@ -1,5 +1,7 @@
 //! Requests of keys that sign: what is taken, what is refused and with which words, and that none does anything twice.
 
+pub mod signer;
+
 use std::process::Command;
 
 use futures::future::join_all;
@@ -10,12 +12,9 @@ use sqlx::query_scalar;
 use crate::{
     http_access,
     http_api::site::{Answer, Site},
-    support::{
-        TestDb, make_key, redis_url, run,
-        signing::{Signer, hmac, master_key, run_with},
-        spawn_serve,
-    },
+    support::{TestDb, make_key, redis_url, run, spawn_serve},
 };
+use signer::{Signer, hmac, master_key, run_with};
 
 const DOCUMENT: &str = include_str!("../../docs/access.md");
 

@@ -11,12 +11,9 @@ use sqlx::query_as;
 
 use crate::{
     http_api::site::Site,
+    http_signing::signer::{Signer, master_key, run_with},
     outbox::{board, close_days, receiver::Receiver, signed},
-    support::{
-        Ran, TestDb, next_number, run,
-        signing::{Signer, master_key, run_with},
-        spawn_serve,
-    },
+    support::{Ran, TestDb, next_number, run, spawn_serve},
 };
 
 /// The secrets that the database holds: of keys, then of webhooks, with whether they are sealed.

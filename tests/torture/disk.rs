@@ -47,7 +47,7 @@ impl Disk {
     fn fill(&self) -> PathBuf {
         let path = self.0.join("ballast");
         let mut file = File::create(&path).expect("a file");
-        while file.write_all(&[0; 64 << 10]).is_ok() {}
+        while file.write_all(&[0; 16 << 10]).is_ok() {}
         path
     }
 }

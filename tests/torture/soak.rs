@@ -234,8 +234,8 @@ async fn the_design_load_with_a_fault_a_minute() {
             *said.entry(answer.split(' ').next().unwrap_or_default().to_owned()).or_default() += count;
         }
     }
-    let faulty: Vec<_> = said.iter().filter(|(status, _)| status.starts_with('5') && *status != "503").collect();
-    trial.expect(faulty.is_empty(), format!("answers 5xx but 503: {faulty:?}"));
+    let unexpected: Vec<_> = said.iter().filter(|(status, _)| status.starts_with('5') && *status != "503").collect();
+    trial.expect(unexpected.is_empty(), format!("answers 5xx but 503: {unexpected:?}"));
     stop.cancel();
     callers.join_all().await;
     sender.finish(&site.lasting.at("/v1/boards/arena/scores")).await;

@@ -12,10 +12,8 @@ use serde_json::{Value, json};
 use super::{board, close_days};
 use crate::{
     http_api::site::{Answer, Site},
-    support::{
-        Ran, Serve, TestDb, centile, make_key, own_redis,
-        signing::{Signer, master_key},
-    },
+    http_signing::signer::{Signer, master_key},
+    support::{Ran, Serve, TestDb, centile, make_key, own_redis},
 };
 
 const DATABASE_PASSWORD: &str = "Zk4-password-of-the-database";

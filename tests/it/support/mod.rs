@@ -21,7 +21,6 @@ pub mod record;
 pub mod replay;
 pub mod sender;
 mod serve;
-pub mod signing;
 pub mod spoiler;
 pub mod verdict;
 

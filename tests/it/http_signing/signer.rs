@@ -9,8 +9,10 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{Ran, TestDb, centile, next_number};
-use crate::http_api::site::{Answer, Site};
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{Ran, TestDb, centile, next_number},
+};
 
 /// A master key that no other call gives.
 pub fn master_key() -> String {
