@@ -11,7 +11,7 @@ use tracing_subscriber::EnvFilter;
 use crate::{
     Error, Result,
     board::BoardSlug,
-    http::{self, Origin, Rate, TrustedProxy},
+    http::{self, Certificate, Origin, Rate, TrustedProxy},
     seal::MasterKeys,
     service,
 };
@@ -276,7 +276,7 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// What the HTTP layer is told.
+    /// What the HTTP layer is told; nothing of TLS.
     #[must_use]
     pub fn http(&self) -> http::Settings {
         let cores = || thread::available_parallelism().map_or(1, NonZero::get);
@@ -291,6 +291,7 @@ impl Instance {
             address_rate: Rate::new(self.address_rate, self.address_burst),
             trusted_proxies: self.trusted_proxies.clone(),
             cors_origins: self.cors_origins.clone(),
+            certificate: None,
         }
     }
 
@@ -316,6 +317,41 @@ impl Instance {
             master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }
+    }
+}
+
+/// The settings of an instance that serves whoever can reach it.
+#[derive(Debug, Clone, Args)]
+pub struct Serve {
+    /// What every instance has.
+    #[command(flatten)]
+    pub instance: Instance,
+
+    /// File with the certificate (PEM) to serve HTTPS with, and after it those that lead to its authority; in clear unless given.
+    /// Read again every 10 seconds, so that a renewed one is taken up
+    #[arg(long, env = "CENTILE_TLS_CERT", value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+
+    /// File with that certificate's private key (PEM, not encrypted)
+    #[arg(long, env = "CENTILE_TLS_KEY", value_name = "FILE")]
+    tls_key: Option<PathBuf>,
+}
+
+impl Serve {
+    /// What the HTTP layer is told. [`Error::Invalid`] when the certificate or its key cannot be taken.
+    pub fn http(&self) -> Result<http::Settings> {
+        let file = |setting: &Option<PathBuf>| setting.clone().filter(|file| !file.as_os_str().is_empty());
+        let certificate = match (file(&self.tls_cert), file(&self.tls_key)) {
+            (Some(chain), Some(key)) => Some(Arc::new(Certificate::read(chain, key)?)),
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err(Error::invalid("tls_key", "is missing: the certificate needs its private key"));
+            }
+            (None, Some(_)) => {
+                return Err(Error::invalid("tls_cert", "is missing: the private key needs its certificate"));
+            }
+        };
+        Ok(http::Settings { certificate, ..self.instance.http() })
     }
 }
 

@@ -51,7 +51,7 @@ pub fn install() {
         for name in [COUNTS_WRONG, SKEW] {
             gauge!(name).set(0);
         }
-        for why in ["head", "body", "answer", "idle", "unread"] {
+        for why in ["handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
         handle
@@ -142,8 +142,8 @@ pub(crate) fn one_more_connection() -> UnderWay {
     UnderWay::count(CONNECTIONS_NOW)
 }
 
-/// Counts a connection that was closed because of its client: what was too slow (`head`, `body`, `answer`), `idle`, or `unread` for more than
-/// anybody would read.
+/// Counts a connection that was closed because of its client: no TLS that both sides know (`handshake`), what was too slow (`head`, `body`,
+/// `answer`), `idle`, or `unread` for more than anybody would read.
 pub(crate) fn count_cut_connection(why: &'static str) {
     counter!(CONNECTIONS_CUT, "why" => why).increment(1);
 }
@@ -226,7 +226,7 @@ fn describe() {
     describe_gauge!(CONNECTIONS_NOW, "Connections of clients.");
     describe_counter!(
         CONNECTIONS_CUT,
-        "Connections closed because of their clients, by what these were too slow with, or sent too much of."
+        "Connections closed because of their clients, by what these were too slow with, sent too much of, or could not do."
     );
     describe_histogram!(REQUEST_TIME, "Time from a request's head to its answer's.");
     describe_histogram!(BATCH_EVENTS, "Events of a batch.");

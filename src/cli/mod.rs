@@ -6,7 +6,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcomm
 
 use crate::{
     Error, Result,
-    config::{self, Config, Instance},
+    config::{self, Config},
     service::{Service, Settings},
     store,
 };
@@ -58,7 +58,7 @@ enum Command {
     /// Bring the database to this program's schema; again is harmless
     Migrate,
     /// Serve the HTTP API until SIGINT or SIGTERM
-    Serve(Instance),
+    Serve(config::Serve),
     /// Make, change and show boards
     #[command(subcommand)]
     Board(board::Command),
@@ -148,7 +148,7 @@ async fn run(cli: Cli) -> Result<()> {
     match cli.command {
         Command::Demo(settings) => demo::run(config, &settings).await,
         Command::Migrate => migrate::run(config.database_url()?).await,
-        Command::Serve(instance) => serve::run(config, &instance).await,
+        Command::Serve(settings) => serve::run(config, &settings).await,
         Command::Board(command) => board::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,
         Command::Secrets(command) => secrets::run(config, command).await,

@@ -11,7 +11,7 @@ use tokio::{net::TcpSocket, time::timeout};
 use super::{output, stop::Stop, with_service};
 use crate::{
     Error, Result,
-    config::{Config, Instance},
+    config::{self, Config, Instance},
     http, secret,
     service::Service,
     store,
@@ -26,10 +26,11 @@ const QUEUE: u32 = 1_024;
 
 /// Serves with the database and Redis of the settings. Ends well on SIGINT or SIGTERM, once the requests under way are
 /// answered; [`Error::Unavailable`] when there is no database, or it has gone when this is to end, [`Error::Conflict`] when its schema is
-/// another one, or a secret an example; [`Error::Invalid`] when secrets are sealed with a master key that is not among those given.
-pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
+/// another one, or a secret an example; [`Error::Invalid`] when secrets are sealed with a master key that is not among those given, or the
+/// certificate or its key cannot be taken.
+pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let mut stop = Stop::listen()?;
-    let settings = config.for_serving(instance)?;
+    let (settings, http) = (config.for_serving(&serve.instance)?, serve.http()?);
     // Before anything is done in the background.
     let secrets = with_service(config, async |service| secret::prepare(service).await).await?;
     if secrets.in_clear > 0 {
@@ -43,7 +44,7 @@ pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
         tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
     }
     let service = Service::connect(&settings).await?;
-    let result = serve(instance, Arc::clone(&service), &mut stop).await;
+    let result = answer(&serve.instance, http, Arc::clone(&service), &mut stop).await;
     let shut_down = timeout(SHUT_DOWN, service.shut_down()).await;
     result?;
     shut_down.map_err(|_| {
@@ -53,14 +54,15 @@ pub(super) async fn run(config: &Config, instance: &Instance) -> Result<()> {
     Ok(())
 }
 
-async fn serve(instance: &Instance, service: Arc<Service>, stop: &mut Stop) -> Result<()> {
+async fn answer(instance: &Instance, http: http::Settings, service: Arc<Service>, stop: &mut Stop) -> Result<()> {
     let listener = listen(instance.listen)?;
     let address = address(&listener)?;
-    let server = http::serve(Arc::clone(&service), listener, instance.http())?;
+    let scheme = if http.certificate.is_some() { "https" } else { "http" };
+    let server = http::serve(Arc::clone(&service), listener, http)?;
     let handle = server.handle();
     let mut server = tokio::spawn(server);
-    output::print(format!("listening on http://{address}"))?;
-    tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "started");
+    output::print(format!("listening on {scheme}://{address}"))?;
+    tracing::info!(%address, scheme, version = env!("CARGO_PKG_VERSION"), "started");
     let ended = tokio::select! {
         signal = stop.wait() => {
             tracing::info!(signal, drain_seconds = instance.drain().as_secs(), "stopping");

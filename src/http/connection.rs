@@ -14,10 +14,10 @@ use std::{
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::{Instant, Sleep, sleep_until},
 };
 
+use super::tls::Stream;
 use crate::telemetry;
 
 /// How long a client may go on sending what was given up, so that it comes to read why.
@@ -26,7 +26,8 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// What a client is allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
-    /// How long the head of a request may take, and how long a piece of an answer may wait to be taken (see [`super::pieces`]).
+    /// How long the head of a request may take, of the first with the handshake of TLS, and how long a piece of an answer may wait to be taken
+    /// (see [`super::pieces`]).
     pub(super) transfer: Duration,
     /// How long a connection may stay open without a request.
     pub(super) idle: Duration,
@@ -107,12 +108,11 @@ impl Drop for Answering {
 }
 
 /// The stream of a connection, which ends when the client takes too long or sends too much.
-#[derive(Debug)]
 pub(super) struct Watched {
-    stream: TcpStream,
+    stream: Stream,
     activity: Rc<Activity>,
     allowed: Allowed,
-    /// Since when a piece of an answer has been waiting for the client.
+    /// Since when a piece of an answer has been waiting for the client: here, or encrypted in the stream.
     blocked: Option<Instant>,
     /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
     /// for, the phase then is what counts.
@@ -123,7 +123,7 @@ pub(super) struct Watched {
 
 impl Watched {
     /// Watches `stream`, which has just been accepted.
-    pub(super) fn new(stream: TcpStream, allowed: Allowed) -> Self {
+    pub(super) fn new(stream: Stream, allowed: Allowed) -> Self {
         Self {
             stream,
             activity: Rc::new(Activity::new()),
@@ -165,6 +165,17 @@ impl Watched {
         self.timer.is_elapsed() && deadline.is_some_and(|deadline| deadline <= self.timer.deadline())
     }
 
+    /// Ends the connection of a client that does not take its answer.
+    fn give_up_untaken(&mut self) -> io::Result<()> {
+        if !self.is_over(self.taken_by()) {
+            return Ok(());
+        }
+        self.cut("answer");
+        // Or else the system would keep what the client does not take, for minutes.
+        self.stream.abandon();
+        Err(io::ErrorKind::TimedOut.into())
+    }
+
     fn cut(&mut self, why: &'static str) {
         if !self.is_cut {
             self.is_cut = true;
@@ -202,12 +213,7 @@ impl AsyncRead for Watched {
 impl AsyncWrite for Watched {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        if this.is_over(this.taken_by()) {
-            this.cut("answer");
-            // Or else the system would keep what the client does not take, for minutes.
-            this.stream.set_zero_linger().ok();
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
+        this.give_up_untaken()?;
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
         match written {
             Poll::Ready(Ok(all)) if all == bytes.len() => this.blocked = None,
@@ -224,11 +230,22 @@ impl AsyncWrite for Watched {
     /// Called by actix at the end of each turn in which all that there was has been written.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.give_up_untaken()?;
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.blocked = if flushed.is_pending() { this.blocked.or_else(|| Some(Instant::now())) } else { None };
         this.set_timer(context);
-        Pin::new(&mut this.stream).poll_flush(context)
+        flushed
     }
 
+    /// The last word of TLS may have to wait for the client, too.
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        let this = self.get_mut();
+        this.give_up_untaken()?;
+        let shut_down = Pin::new(&mut this.stream).poll_shutdown(context);
+        if shut_down.is_pending() {
+            this.blocked.get_or_insert_with(Instant::now);
+            this.set_timer(context);
+        }
+        shut_down
     }
 }

@@ -35,6 +35,7 @@ mod query;
 mod rate;
 mod reply;
 mod signature;
+mod tls;
 
 mod board;
 mod classic;
@@ -58,11 +59,13 @@ pub use address::TrustedProxy;
 pub use cors::Origin;
 pub use openapi::openapi;
 pub use rate::Rate;
+pub use tls::Certificate;
 pub(crate) use top::render as render_top;
 
 use connection::{Allowed, Watched};
 use endpoint::Endpoint;
 use rate::Rates;
+use tls::Stream;
 
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
 /// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
@@ -97,6 +100,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Origins whose pages may read answers.
     pub cors_origins: Vec<Origin>,
+    /// What is shown to clients, who then come by TLS only; in clear without.
+    pub certificate: Option<Arc<Certificate>>,
 }
 
 impl Settings {
@@ -116,6 +121,7 @@ impl Settings {
             address_rate: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
+            certificate: None,
             stop_within: Duration::from_secs(20),
         }
     }
@@ -176,13 +182,14 @@ fn routes(config: &mut web::ServiceConfig) {
 }
 
 /// What a browser is told about every answer: to take it for what it says it is, to run nothing in it, to show it in no frame of others.
-/// The pages under `/docs` say for themselves what they run.
-fn security_headers() -> DefaultHeaders {
-    DefaultHeaders::new()
+/// The pages under `/docs` say for themselves what they run. Over TLS, also to come in no other way to this host.
+fn security_headers(is_tls: bool) -> DefaultHeaders {
+    let headers = DefaultHeaders::new()
         .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
         .add((header::X_FRAME_OPTIONS, "DENY"))
         .add((header::REFERRER_POLICY, "no-referrer"))
-        .add((header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"))
+        .add((header::CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"));
+    if is_tls { headers.add((header::STRICT_TRANSPORT_SECURITY, "max-age=31536000")) } else { headers }
 }
 
 /// Starts to serve the API on `listener`, which the caller has bound (port 0 works). The server runs once it is awaited
@@ -205,6 +212,10 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate));
     let counted = Arc::clone(&rates);
     service.repeat(rate::FORGOTTEN_EVERY, move || counted.forget());
+    let acceptor = settings.certificate.clone().map(tls::acceptor).transpose()?;
+    if let Some(certificate) = settings.certificate.clone() {
+        service.repeat(tls::RENEWED_EVERY, move || certificate.renew());
+    }
     let api = web::Data::new(Api { service, settings, rates });
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
@@ -212,13 +223,13 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     let stopping = builder.graceful_shutdown_signal();
     // As actix' own HttpServer does it, but for the stream, which is watched.
     let connections = move || {
-        let (api, stopping) = (api.clone(), stopping.clone());
+        let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(pieces::cut))
             .wrap(from_fn(rate::limit))
             .wrap(from_fn(cors::share))
-            .wrap(security_headers())
+            .wrap(security_headers(acceptor.is_some()))
             .wrap(from_fn(observe::observe));
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
         let http = HttpService::build()
@@ -238,6 +249,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
             .finish(map_config(app, |()| AppConfig::default()));
         fn_service(move |stream: TcpStream| {
             let peer = stream.peer_addr().ok();
+            let stream = Stream::new(stream, acceptor.as_ref());
             ready(Ok((Watched::new(stream, allowed), Protocol::Http1, peer)))
         })
         .and_then(http)

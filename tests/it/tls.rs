@@ -1,9 +1,11 @@
-//! PostgreSQL and Redis over TLS, with an authority of one's own.
+//! PostgreSQL, Redis and the service itself over TLS, with an authority of one's own.
+
+mod https;
 
 use std::{fs, path::PathBuf};
 
 use centile::local::{LocalRedis, PostgresOptions};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use reqwest::StatusCode;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
@@ -13,7 +15,8 @@ use crate::support::{Serve, folder, make_key, own_postgres, run_at};
 /// An authority, and a server at 127.0.0.1 that it vouches for.
 struct Vouched {
     dir: PathBuf,
-    certificate: String,
+    authority: CertifiedIssuer<'static, KeyPair>,
+    certificate: Certificate,
     key: String,
 }
 
@@ -22,14 +25,12 @@ impl Vouched {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(["127.0.0.1".to_owned()]).unwrap().signed_by(&key, &authority).unwrap();
         let dir = folder("tls");
         fs::create_dir_all(&dir).unwrap();
-        let vouched = Self { dir, certificate: certificate.pem(), key: key.serialize_pem() };
-        fs::write(vouched.file("ca.pem"), authority.pem()).unwrap();
-        fs::write(vouched.file("server.pem"), &vouched.certificate).unwrap();
+        fs::write(dir.join("ca.pem"), authority.pem()).unwrap();
+        let (certificate, key) = certified(&authority);
+        let vouched = Self { dir, authority, certificate, key };
+        fs::write(vouched.file("server.pem"), vouched.certificate.pem()).unwrap();
         fs::write(vouched.file("server.key"), &vouched.key).unwrap();
         vouched
     }
@@ -37,6 +38,15 @@ impl Vouched {
     fn file(&self, name: &str) -> String {
         self.dir.join(name).to_str().unwrap().to_owned()
     }
+}
+
+/// A certificate for 127.0.0.1, and its private key.
+fn certified(authority: &CertifiedIssuer<'static, KeyPair>) -> (Certificate, String) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+    // By its own name: openssl takes a certificate that is called like its authority for one that vouches for itself.
+    params.distinguished_name.push(DnType::CommonName, "a server");
+    (params.signed_by(&key, authority).unwrap(), key.serialize_pem())
 }
 
 impl Drop for Vouched {
@@ -51,7 +61,7 @@ async fn demand_tls(url: &str, vouched: &Vouched) {
     let data: String =
         sqlx::query_scalar("SELECT current_setting('data_directory')").fetch_one(&mut admin).await.unwrap();
     // Its account may be another one than this test's: it writes the files itself.
-    for (name, text) in [("server.crt", &vouched.certificate), ("server.key", &vouched.key)] {
+    for (name, text) in [("server.crt", &vouched.certificate.pem()), ("server.key", &vouched.key)] {
         let write = format!(
             "COPY (SELECT regexp_split_to_table('{}', E'\\r?\\n')) TO PROGRAM 'umask 077; cat > \"{data}/{name}\"'",
             text.trim_end()

@@ -1,0 +1,318 @@
+//! The service over TLS: its clients are curl, openssl and rustls.
+
+use std::{
+    fs,
+    process::{Command, Output},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::ring,
+    pki_types::{CertificateDer, ServerName, pem::PemObject as _},
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _, split},
+    net::{TcpSocket, TcpStream},
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use super::{Vouched, certified};
+use crate::support::{Serve, TestDb, make_key, run, run_at, spawn_serve};
+
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+const BUNDLE: &str = "/docs/swagger-ui-bundle.js";
+
+/// A service that shows the certificate, with more flags.
+async fn serve(db: &TestDb, vouched: &Vouched, flags: &[&str]) -> Serve {
+    let files = [vouched.file("server.pem"), vouched.file("server.key")];
+    spawn_serve(db, None, &[&["--tls-cert", &files[0], "--tls-key", &files[1]], flags].concat()).await
+}
+
+async fn ran(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// What curl gets, and how it ends.
+async fn curl(arguments: &[&str]) -> (String, Option<i32>) {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--max-time", "60"]).args(arguments);
+    let output = ran(curl).await;
+    (String::from_utf8_lossy(&output.stdout).into_owned(), output.status.code())
+}
+
+/// What openssl says of a handshake.
+async fn handshake(serve: &Serve, vouched: &Vouched, flags: &[&str]) -> String {
+    let mut openssl = Command::new("openssl");
+    openssl.args(["s_client", "-connect", place(serve), "-CAfile", &vouched.file("ca.pem")]).args(flags);
+    let output = ran(openssl).await;
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+fn place(serve: &Serve) -> &str {
+    serve.url.strip_prefix("https://").expect("it says that it serves over TLS")
+}
+
+/// A connection over TLS, of a client that takes little at a time.
+async fn connect(serve: &Serve, vouched: &Vouched) -> TlsStream<TcpStream> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(vouched.file("ca.pem")).unwrap()).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let stream = socket.connect(place(serve).parse().unwrap()).await.unwrap();
+    connector.connect(ServerName::try_from("127.0.0.1").unwrap(), stream).await.unwrap()
+}
+
+/// The certificate that a new connection is shown.
+async fn shown(serve: &Serve, vouched: &Vouched) -> CertificateDer<'static> {
+    connect(serve, vouched).await.get_ref().1.peer_certificates().unwrap()[0].clone().into_owned()
+}
+
+#[tokio::test]
+async fn requests_come_over_tls_and_answers_go_back() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    run(&db, &["board", "create", "main"]).well();
+    let serve = serve(&db, &vouched, &[]).await;
+    let (ca, key) = (vouched.file("ca.pem"), make_key(db.url(), &["--role", "server"]));
+    let (authorization, scores) = (format!("Authorization: Bearer {key}"), serve.at("/v1/boards/main/scores"));
+
+    // Two requests of one connection, which both versions bring; HTTP/2, which curl would like better, is not spoken.
+    for version in ["1.2", "1.3"] {
+        let version = [&format!("--tlsv{version}"), "--tls-max", version];
+        let event = json!({"user_id": format!("ada {}", version[2]), "points": 5}).to_string();
+        let told = "\n%{http_version} %{num_connects}\n";
+        let both = [
+            &["--cacert", &ca, "-w", told, "-H", &authorization, "--json", &event, &scores][..],
+            &version,
+            &["--next", "--silent", "--cacert", &ca, "-w", told, &scores],
+            &version,
+        ];
+        let (answers, code) = curl(&both.concat()).await;
+        let lines: Vec<&str> = answers.lines().collect();
+        assert_eq!(code, Some(0), "{answers}");
+        assert_eq!((lines[1], lines[3]), ("1.1 1", "1.1 0"), "{answers}");
+        let list: Value = serde_json::from_str(lines[2]).unwrap();
+        assert!(list["scores"].to_string().contains(version[2]), "{list}");
+    }
+
+    // A client who does not know the authority, one who comes in clear.
+    assert_eq!(curl(&[&scores]).await.1, Some(60));
+    assert!(curl(&[&scores.replace("https://", "http://")]).await.1.is_some_and(|code| code != 0));
+
+    // Browsers are to come in no other way again.
+    let (head, _) = curl(&["--cacert", &ca, "--head", &scores]).await;
+    assert!(head.to_ascii_lowercase().contains("\nstrict-transport-security: max-age=31536000\r\n"), "{head}");
+
+    // What is far longer than what is kept for a client, taken as fast as it comes, and slowly.
+    let bundle = serve.at(BUNDLE);
+    let (whole, _) = curl(&["--cacert", &ca, &bundle]).await;
+    assert!(whole.len() > 1_000_000);
+    let (slowly, code) = curl(&["--cacert", &ca, "--limit-rate", "500K", &bundle]).await;
+    assert!(code == Some(0) && slowly == whole, "{code:?}, {} bytes", slowly.len());
+    let events: Vec<Value> = (0..1_000)
+        .map(|number| json!({"user_id": format!("p{number}"), "points": 1, "reason": "r".repeat(100)}))
+        .collect();
+    fs::write(vouched.file("events.json"), json!(events).to_string()).unwrap();
+    let data = format!("@{}", vouched.file("events.json"));
+    let (answer, _) = curl(&["--cacert", &ca, "-H", &authorization, "--json", &data, &scores]).await;
+    assert_eq!(answer.matches(r#""status":"accepted""#).count(), 1_000);
+}
+
+#[tokio::test]
+async fn what_comes_in_clear_is_refused_where_tls_is_spoken() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let serve = serve(&db, &vouched, &[]).await;
+    for sent in ["GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", "\u{16}\u{3}\u{1}\0\u{4}gibberish", "\0"] {
+        let mut stream = TcpStream::connect(place(&serve)).await.unwrap();
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        // The end, which may be a reset.
+        timeout(PATIENCE, stream.read_to_end(&mut said)).await.expect("it ends").ok();
+        assert!(!said.windows(4).any(|part| part == b"HTTP"), "{:?}", String::from_utf8_lossy(&said));
+    }
+    let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
+    let count =
+        numbers.lines().find_map(|line| line.strip_prefix("centile_http_connections_cut_total{why=\"handshake\"} "));
+    assert!(count.is_some_and(|count| count.parse::<f64>().unwrap() >= 2.0), "{count:?}");
+
+    let clear = spawn_serve(&db, None, &[]).await;
+    assert!(clear.url.starts_with("http://"));
+    let answer = clear.client.get(clear.at("/healthz")).send().await.unwrap();
+    assert!(!answer.headers().contains_key("strict-transport-security"), "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_is_older_than_tls_1_2_is_refused() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let serve = serve(&db, &vouched, &[]).await;
+    for old in ["-tls1", "-tls1_1"] {
+        // Else openssl itself would not try.
+        let said = handshake(&serve, &vouched, &[old, "-cipher", "ALL:@SECLEVEL=0"]).await;
+        let is_refused = said.contains("alert protocol version") || said.contains("alert handshake failure");
+        assert!(is_refused && said.contains("Cipher is (NONE)"), "{old}: {said}");
+    }
+    for (good, version) in [("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")] {
+        let said = handshake(&serve, &vouched, &[good, "-alpn", "h2,http/1.1"]).await;
+        assert!(said.contains(version) && said.contains("Verify return code: 0 (ok)"), "{good}: {said}");
+        assert!(said.contains("ALPN protocol: http/1.1"), "{good}: {said}");
+    }
+    let said = handshake(&serve, &vouched, &["-alpn", "h2"]).await;
+    assert!(said.contains("no application protocol"), "{said}");
+}
+
+#[tokio::test]
+async fn files_that_are_no_pair_are_refused_by_name_at_the_start() {
+    let (db, vouched, other) = (TestDb::new().await, Vouched::new(), Vouched::new());
+    let write = |name: &str, text: &str| {
+        fs::write(vouched.file(name), text).unwrap();
+        vouched.file(name)
+    };
+    let (chain, key) = (vouched.file("server.pem"), vouched.file("server.key"));
+    let (none, empty) = (vouched.file("none.pem"), write("empty.pem", ""));
+    let broken = write("broken.pem", "-----BEGIN CERTIFICATE-----\nnot base64!\n-----END CERTIFICATE-----\n");
+    let cut = write("cut.pem", &vouched.certificate.pem()[..200]);
+    let false_one = write("false.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let backwards = write("backwards.pem", &[vouched.authority.pem(), vouched.certificate.pem()].concat());
+    let sealed = vouched.file("sealed.key");
+    let mut openssl = Command::new("openssl");
+    openssl.args(["pkey", "-in", &key, "-aes256", "-passout", "pass:hunter2", "-out", &sealed]);
+    assert!(ran(openssl).await.status.success());
+
+    for (chain, key, flag, words) in [
+        (&none, &key, "--tls-cert: ", vec![&*none, "No such file"]),
+        (&chain, &none, "--tls-key: ", vec![&none, "No such file"]),
+        (&empty, &key, "--tls-cert: ", vec![&empty, "no certificate"]),
+        (&key, &key, "--tls-cert: ", vec![&key, "no certificate"]),
+        (&broken, &key, "--tls-cert: ", vec![&broken, "damaged"]),
+        (&cut, &key, "--tls-cert: ", vec![&cut, "damaged"]),
+        (&false_one, &key, "--tls-cert: ", vec![&false_one, "not a certificate"]),
+        (&chain, &chain, "--tls-key: ", vec![&chain, "no private key"]),
+        (
+            &chain,
+            &other.file("server.key"),
+            "--tls-key: ",
+            vec![&other.file("server.key"), &chain, "first certificate"],
+        ),
+        (&backwards, &key, "--tls-key: ", vec![&backwards, "first certificate"]),
+        (&chain, &sealed, "--tls-key: ", vec![&sealed, "encrypted"]),
+    ] {
+        let serve = ["serve", "--listen", "127.0.0.1:0", "--tls-cert", chain, "--tls-key", key];
+        run_at(db.url(), &serve).refused(1, &[vec![flag], words].concat());
+    }
+    run_at(db.url(), &["serve", "--tls-cert", &chain]).refused(1, &["--tls-key: ", "missing"]);
+    run_at(db.url(), &["serve", "--tls-key", &key]).refused(1, &["--tls-cert: ", "missing"]);
+}
+
+#[tokio::test]
+async fn a_client_that_is_slow_with_its_handshake_is_closed_as_one_that_is_slow_with_its_head() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let serve = serve(&db, &vouched, &["--client-timeout", "2", "--workers", "1"]).await;
+    let began = Instant::now();
+    // The head of a record that announces a ClientHello, and a bit of it.
+    let hello = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+    let mut ends = Vec::new();
+    for sent in [&hello[..0], &hello[..3], hello] {
+        let mut stream = TcpStream::connect(place(&serve)).await.unwrap();
+        stream.write_all(sent).await.unwrap();
+        ends.push(tokio::spawn(async move { stream.read_to_end(&mut Vec::new()).await.ok() }));
+    }
+    // After the handshake, before a head and in the middle of one, also with a byte now and then.
+    for (head, pace) in [("", PATIENCE), ("GET /healthz HT", PATIENCE), ("GET /", Duration::from_millis(100))] {
+        let mut stream = connect(&serve, &vouched).await;
+        stream.write_all(head.as_bytes()).await.unwrap();
+        ends.push(tokio::spawn(async move {
+            let (mut from, mut to) = split(stream);
+            let dribbling = async {
+                loop {
+                    sleep(pace).await;
+                    to.write_all(b"x").await.ok();
+                    to.flush().await.ok();
+                }
+            };
+            tokio::select! {
+                () = dribbling => unreachable!(),
+                read = async { from.read_to_end(&mut Vec::new()).await } => read.ok(),
+            }
+        }));
+    }
+    // One that takes no answer.
+    let mut full = connect(&serve, &vouched).await;
+    full.write_all(format!("GET {BUNDLE} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(8).as_bytes()).await.unwrap();
+    // Meanwhile others are answered.
+    let (_, code) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/healthz")]).await;
+    assert_eq!(code, Some(0));
+    for end in ends {
+        timeout(PATIENCE, end).await.expect("it is closed").unwrap();
+    }
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    let wanted = [
+        ("centile_http_connections_cut_total{why=\"head\"}", 6.0),
+        ("centile_http_connections_cut_total{why=\"answer\"}", 1.0),
+        // The one that asks.
+        ("centile_http_connections", 1.0),
+    ];
+    loop {
+        let (numbers, _) = curl(&["--cacert", &vouched.file("ca.pem"), &serve.at("/metrics")]).await;
+        let number =
+            |name: &str| numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
+        if wanted.iter().all(|(name, value)| number(name) == Some(*value)) {
+            break;
+        }
+        assert!(began.elapsed() < PATIENCE, "{numbers}");
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_no_handshake() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let mut serve = serve(&db, &vouched, &["--client-timeout", "600", "--stop-within", "60"]).await;
+    let _silent = TcpStream::connect(place(&serve)).await.unwrap();
+    let mut half = TcpStream::connect(place(&serve)).await.unwrap();
+    half.write_all(b"\x16\x03\x01\x02\x00\x01").await.unwrap();
+    let _idle = connect(&serve, &vouched).await;
+    let began = Instant::now();
+    assert!(serve.stop().await.success());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    let serve = serve(&db, &vouched, &["--client-timeout", "600"]).await;
+    let first = vouched.certificate.der().clone();
+    assert_eq!(shown(&serve, &vouched).await, first);
+    let mut open = connect(&serve, &vouched).await;
+
+    // The new key is there, its certificate is not yet.
+    let (second, key) = certified(&vouched.authority);
+    fs::write(vouched.file("server.key"), &key).unwrap();
+    let end = Instant::now() + PATIENCE;
+    while !serve.output().contains("cannot be renewed") {
+        assert!(Instant::now() < end, "nobody complains");
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert!(serve.output().contains(&vouched.file("server.key")), "the file is named");
+    assert_eq!(shown(&serve, &vouched).await, first);
+
+    fs::write(vouched.file("server.pem"), second.pem()).unwrap();
+    let end = Instant::now() + PATIENCE;
+    while shown(&serve, &vouched).await == first {
+        assert!(Instant::now() < end, "the new certificate is not shown");
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(&shown(&serve, &vouched).await, second.der());
+
+    // Who was here before goes on.
+    open.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut said = String::new();
+    timeout(PATIENCE, open.read_to_string(&mut said)).await.unwrap().unwrap();
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
