@@ -3,21 +3,18 @@
 use std::{
     fmt::{self, Write as _},
     str::FromStr,
-    sync::Arc,
-    time::Duration,
 };
 
 use chrono::{DateTime, Utc};
 use rand::TryRng as _;
 use sha2::{Digest as _, Sha256};
-use subtle::ConstantTimeEq as _;
 
 use crate::{Error, Result, act::Actor, board::BoardSlug, service::Service, signing::SigningSecret, user::check_text};
 
 /// Hexadecimal digits of a key's id.
-const ID_DIGITS: usize = 16;
+pub(crate) const ID_DIGITS: usize = 16;
 /// Random bytes of a key's secret.
-const SECRET_BYTES: usize = 32;
+pub(crate) const SECRET_BYTES: usize = 32;
 
 /// What a key is for.
 #[derive(
@@ -164,58 +161,6 @@ impl Key {
     }
 }
 
-/// Checks the text of an `Authorization` header. [`Error::Unauthorized`] when it holds no valid key. A key that signs its requests is
-/// half of the proof only: the signature is the caller's to check.
-pub(crate) async fn authenticate(service: &Service, authorization: Option<&str>) -> Result<Arc<KnownKey>> {
-    let refused = || Error::Unauthorized("the key is unknown, revoked or over".to_owned());
-    let text = authorization
-        .ok_or_else(|| Error::Unauthorized("this needs a key: Authorization: Bearer ctl_…".to_owned()))?
-        .split_once(' ')
-        // The scheme's case does not matter (RFC 9110, section 11.1).
-        .and_then(|(scheme, key)| scheme.eq_ignore_ascii_case("bearer").then_some(key.trim_start()))
-        .ok_or_else(|| Error::Unauthorized("the key is sent as Authorization: Bearer ctl_…".to_owned()))?;
-    let (id, secret) = parse(text).ok_or_else(refused)?;
-    let (known, is_new) = if let Some(known) = service.keys.0.get(id) {
-        (known, false)
-    } else {
-        let stored = service.store.key(id).await?.ok_or_else(refused)?;
-        let open = |sealed: Vec<u8>| SigningSecret::open(service.master_keys.as_deref(), id, &sealed);
-        let known = Arc::new(KnownKey {
-            key: Arc::new(stored.key),
-            secret_sha256: stored.secret_sha256,
-            signing_secret: stored.signing_secret.map(open).transpose()?,
-        });
-        service.keys.0.insert(id.to_owned(), Arc::clone(&known));
-        (known, true)
-    };
-    let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&known.secret_sha256));
-    if !matches || known.key.state() != KeyState::Active {
-        return Err(refused());
-    }
-    // Reading goes on while nothing can be written.
-    if is_new && let Err(error) = service.store.touch_key(id).await {
-        tracing::warn!(key = id, %error, "that a key was used could not be noted");
-    }
-    Ok(known)
-}
-
-/// The key in the text of an `Authorization` header, if it works as far as this instance knows without asking PostgreSQL.
-pub(crate) fn known(service: &Service, authorization: Option<&str>) -> Option<Arc<Key>> {
-    let (scheme, text) = authorization?.split_once(' ')?;
-    let (id, secret) = parse(text.trim_start())?;
-    let known = service.keys.0.get(id)?;
-    let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&known.secret_sha256));
-    (scheme.eq_ignore_ascii_case("bearer") && matches && known.key.state() == KeyState::Active)
-        .then(|| Arc::clone(&known.key))
-}
-
-/// Id and secret of a key's text.
-fn parse(text: &str) -> Option<(&str, &str)> {
-    let (id, secret) = text.strip_prefix("ctl_")?.split_once('_')?;
-    (id.len() == ID_DIGITS && secret.len() == SECRET_BYTES * 2 && id.bytes().all(|b| b.is_ascii_hexdigit()))
-        .then_some((id, secret))
-}
-
 /// What a new key is to be.
 #[derive(Debug, Clone)]
 pub struct NewKey {
@@ -307,27 +252,10 @@ pub async fn list(service: &Service) -> Result<Vec<Key>> {
     service.store.keys().await
 }
 
-/// Revokes a key; other instances notice within 5 s. [`Error::NotFound`] when there is none of this id.
+/// Revokes a key: this instance takes it no more, others notice within 5 s. [`Error::NotFound`] when there is none of this id.
 pub async fn revoke(service: &Service, id: &str, by: &Actor) -> Result<()> {
-    service.store.revoke_key(id, by).await?;
-    service.keys.0.invalidate(id);
-    Ok(())
-}
-
-/// A key, what its secret is compared with, and what its requests are signed with.
-#[derive(Debug)]
-pub(crate) struct KnownKey {
-    pub(crate) key: Arc<Key>,
-    secret_sha256: Vec<u8>,
-    pub(crate) signing_secret: Option<SigningSecret>,
-}
-
-/// Keys that were used lately; a revocation made elsewhere is noticed when they are looked up again.
-#[derive(Debug)]
-pub(crate) struct KeyCache(moka::sync::Cache<String, Arc<KnownKey>>);
-
-impl Default for KeyCache {
-    fn default() -> Self {
-        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(4)).build())
-    }
+    let revoked = service.store.revoke_key(id, by).await;
+    // Also after a failure: it may be revoked all the same.
+    service.keys.forget(id);
+    revoked
 }

@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Error, Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, config::Hidden,
-    counts::CountsCache, key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages,
+    counts::CountsCache, known_key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages,
     seal::MasterKeys, store::Store, telemetry, top::TopCache, upkeep, writer::Writers,
 };
 
@@ -106,7 +106,7 @@ impl Service {
             cache,
             boards: BoardCache::default(),
             periods: PeriodCache::default(),
-            keys: KeyCache::default(),
+            keys: KeyCache::new(settings.pool_wait),
             master_keys: settings.master_keys.clone(),
             counts: CountsCache::default(),
             lookups: Lookups::default(),

@@ -22,6 +22,7 @@ use crate::{
     config::Instance,
     http,
     key::{self, NewKey, Role},
+    known_key,
     service::Service,
     store,
 };
@@ -141,7 +142,7 @@ fn laps_board() -> Result<NewBoard> {
 async fn ready_key(service: &Service, file: &Path) -> Result<String> {
     if let Ok(text) = fs::read_to_string(file) {
         let text = text.trim();
-        match key::authenticate(service, Some(&format!("Bearer {text}"))).await {
+        match known_key::find(service, Some(&format!("Bearer {text}"))).await {
             Ok(_) => return Ok(text.to_owned()),
             Err(Error::Unauthorized(_) | Error::Invalid { .. }) => {}
             Err(error) => return Err(error),

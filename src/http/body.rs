@@ -39,7 +39,7 @@ pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: we
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))?
         .map_err(|_| too_large())?
         .map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
-    signature::check(request, &bytes)?;
+    signature::check(request, &bytes).await?;
     // A call whose body is optional may come without a type; bytes may not.
     if !bytes.is_empty() && !is_json(request) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));

@@ -9,7 +9,8 @@ use crate::{
     Error, Result,
     act::Actor,
     board::{self, Board, BoardSlug, Reading},
-    key::{self, Key},
+    key::Key,
+    known_key,
 };
 
 /// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
@@ -20,7 +21,7 @@ pub(super) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Ar
         .get(header::AUTHORIZATION)
         .map(|value| value.to_str().map_err(|_| Error::Unauthorized("the Authorization header is not ASCII".into())))
         .transpose()?;
-    let known = key::authenticate(&api.service, authorization).await?;
+    let known = known_key::find(&api.service, authorization).await?;
     signature::demand(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
 }

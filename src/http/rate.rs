@@ -23,7 +23,7 @@ use governor::{
 };
 
 use super::{Api, address};
-use crate::key;
+use crate::known_key::{self, Known};
 
 /// Requests that may be made at once, what is left of them, and the seconds until all of them may be made again.
 pub(super) const HEADERS: [HeaderName; 3] = [
@@ -197,8 +197,9 @@ fn counted(request: &ServiceRequest) -> Option<(String, Allowance)> {
         return None;
     }
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if let Some(key) = key::known(&api.service, authorization) {
-        return api.rates.of_key(&key.id).map(|allowance| (format!("key {}", key.id), allowance));
+    if let Known::Works(known) = known_key::known(&api.service, authorization) {
+        let id = &known.key.id;
+        return api.rates.of_key(id).map(|allowance| (format!("key {id}"), allowance));
     }
     let address = address::of(api, request)?;
     api.rates.of_address(address).map(|allowance| (format!("address {address}"), allowance))

@@ -12,7 +12,7 @@ use chrono::Utc;
 use super::Api;
 use crate::{
     Error, Result,
-    key::KnownKey,
+    known_key::KnownKey,
     service::Service,
     signing::{Signature, SigningSecret},
 };
@@ -23,13 +23,13 @@ const CENTILE_SIGNATURE: HeaderName = HeaderName::from_static("centile-signature
 /// Whose signature a request bears.
 struct Signer {
     service: Arc<Service>,
-    key_id: String,
+    known: Arc<KnownKey>,
 }
 
 impl Signer {
     /// Refuses what was here before. [`Error::Conflict`] then.
     async fn once(&self, signature: &[u8]) -> Result<()> {
-        if self.service.store.note_signature(&self.key_id, signature).await? {
+        if self.service.store.note_signature(&self.known.key.id, signature).await? {
             Ok(())
         } else {
             let refusal =
@@ -45,21 +45,29 @@ struct Waiting(Signer, Signature);
 /// A signature that was found right, of a request that has not done anything yet.
 struct Right(Signer, Vec<u8>);
 
-/// Demands a signature of a request whose key signs. [`Error::Unauthorized`] where it is missing or wrong, [`Error::Conflict`] where the
-/// request changes something and was here before; both come later where there is a body to wait for.
-pub(super) async fn demand(api: &Api, request: &HttpRequest, key: &KnownKey) -> Result<()> {
-    let Some(secret) = &key.signing_secret else { return Ok(()) };
+/// Demands a signature of a request whose key signs, and notes that the key was used once it is proven. [`Error::Unauthorized`] where the
+/// signature is missing or wrong, [`Error::Conflict`] where the request changes something and was here before; both come later where there is a
+/// body to wait for.
+pub(super) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<KnownKey>) -> Result<()> {
+    let Some(secret) = &known.signing_secret else {
+        known.note_use(&api.service).await;
+        return Ok(());
+    };
     let signature = read(request, secret)?;
-    let signer = Signer { service: Arc::clone(&api.service), key_id: key.key.id.clone() };
-    match *request.method() {
-        // To read again what could be read is no harm.
-        Method::GET | Method::HEAD => signature.over(&[]).map(drop),
-        Method::DELETE => signer.once(&signature.over(&[])?).await,
-        _ => {
-            request.extensions_mut().insert(Waiting(signer, signature));
-            Ok(())
-        }
+    let signer = Signer { service: Arc::clone(&api.service), known: Arc::clone(known) };
+    if has_body(request.method()) {
+        request.extensions_mut().insert(Waiting(signer, signature));
+        return Ok(());
     }
+    let signature = signature.over(&[])?;
+    known.note_use(&api.service).await;
+    // To read again what could be read is no harm.
+    if *request.method() == Method::DELETE { signer.once(&signature).await } else { Ok(()) }
+}
+
+/// Whether a request's signature covers a body, which may be empty.
+fn has_body(method: &Method) -> bool {
+    ![Method::GET, Method::HEAD, Method::DELETE].contains(method)
 }
 
 fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
@@ -72,12 +80,12 @@ fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
 }
 
 /// Checks the signature of `request` over its body, if its key signs. [`Error::Unauthorized`] when it is not right.
-pub(super) fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
+pub(super) async fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
     let waiting = request.extensions_mut().remove::<Waiting>();
-    if let Some(Waiting(signer, signature)) = waiting {
-        let signature = signature.over(body)?;
-        request.extensions_mut().insert(Right(signer, signature.to_vec()));
-    }
+    let Some(Waiting(signer, signature)) = waiting else { return Ok(()) };
+    let right = Right(signer, signature.over(body)?.to_vec());
+    right.0.known.note_use(&right.0.service).await;
+    request.extensions_mut().insert(right);
     Ok(())
 }
 

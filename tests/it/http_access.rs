@@ -3,6 +3,7 @@
 mod audit;
 mod erase;
 mod keys;
+mod lookups;
 
 use std::collections::BTreeSet;
 

@@ -122,11 +122,10 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
         "POST {SCORES} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\ncontent-type: application/json\r\n"
     );
     let get = "GET /healthz HTTP/1.1\r\nhost: x\r\n";
-    // While its key is looked for by hundreds at once, PostgreSQL may be out of connections for some.
-    let too_slow = ["HTTP/1.1 408", "HTTP/1.1 503"];
+    let too_slow = "HTTP/1.1 408";
     let kinds = [
-        ("the first head", get.to_owned(), "h: x\r\n", [""; 2]),
-        ("the second head", format!("{get}\r\n{get}"), "h: x\r\n", ["HTTP/1.1 200"; 2]),
+        ("the first head", get.to_owned(), "h: x\r\n", ""),
+        ("the second head", format!("{get}\r\n{get}"), "h: x\r\n", "HTTP/1.1 200"),
         ("a body", format!("{submit}content-length: 1000\r\n\r\n{{"), " ", too_slow),
         ("a body in chunks", format!("{submit}transfer-encoding: chunked\r\n\r\n"), "1\r\n \r\n", too_slow),
     ];
@@ -140,7 +139,7 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
             slow.spawn(async move {
                 let (time, said) = dribble(wire, first, bytes).await;
                 assert!(time <= CLOSED_BY, "slow with {kind}: closed after {time:?}");
-                assert!(wanted.iter().any(|wanted| said.starts_with(wanted)), "slow with {kind}: {said:?}");
+                assert!(said.starts_with(wanted), "slow with {kind}: {said:?}");
                 (kind, time)
             });
         }
