@@ -1,15 +1,21 @@
 //! How many requests a caller may make: each key that works, and each address that comes without one.
+//!
+//! A key that signs counts once the signature is right, else whoever has seen its text could use up what its holder may do. Where the signature
+//! covers a body, that is when the body has come; until then, what comes with the key's text from one address is held to the key's rate, too.
 
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
     net::{IpAddr, Ipv6Addr},
     num::NonZero,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use actix_web::{
-    Error, ResponseError as _,
+    Error, HttpMessage as _, HttpRequest, ResponseError as _,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
     http::header::{AUTHORIZATION, HeaderMap, HeaderName},
@@ -22,8 +28,8 @@ use governor::{
     middleware::StateInformationMiddleware,
 };
 
-use super::{Api, address};
-use crate::known_key::{self, Known};
+use super::{Api, address, signature};
+use crate::known_key::{self, Known, KnownKey};
 
 /// Requests that may be made at once, what is left of them, and the seconds until all of them may be made again.
 pub(super) const HEADERS: [HeaderName; 3] = [
@@ -76,6 +82,10 @@ type Limiter<K> = DefaultKeyedRateLimiter<K, StateInformationMiddleware>;
 pub(super) struct Rates {
     keys: Option<Limiter<String>>,
     addresses: Option<Limiter<Place>>,
+    /// Keys that are looked for although their address has made too many requests.
+    lookups: Option<Limiter<Place>>,
+    /// Requests with the text of a key that signs, and a body over which the signature is still to be checked.
+    unproven: Option<Limiter<(String, Place)>>,
     are_many: AtomicBool,
     hasher: RandomState,
     clock: DefaultClock,
@@ -98,6 +108,8 @@ impl Rates {
         Self {
             keys: key.map(limiter),
             addresses: address.map(limiter),
+            lookups: address.map(limiter),
+            unproven: key.map(limiter),
             are_many: AtomicBool::new(false),
             hasher: RandomState::new(),
             clock: DefaultClock::default(),
@@ -106,30 +118,39 @@ impl Rates {
 
     /// Forgets those who may make all their requests again.
     pub(super) fn forget(&self) {
-        if let Some(keys) = &self.keys {
-            keys.retain_recent();
-            keys.shrink_to_fit();
-        }
-        if let Some(addresses) = &self.addresses {
-            addresses.retain_recent();
-            addresses.shrink_to_fit();
-            self.are_many.store(addresses.len() > MOST_ADDRESSES, Ordering::Relaxed);
-        }
+        forget(self.keys.as_ref());
+        forget(self.lookups.as_ref());
+        let most = forget(self.addresses.as_ref()).max(forget(self.unproven.as_ref()));
+        self.are_many.store(most > MOST_ADDRESSES, Ordering::Relaxed);
     }
 
-    fn of_key(&self, id: &str) -> Option<Allowance> {
-        self.keys.as_ref().map(|keys| self.count(keys, &id.to_owned()))
+    fn of_key(&self, id: &str) -> Option<Counted> {
+        let allowance = self.count(self.keys.as_ref()?, &id.to_owned());
+        Some(Counted { whose: format!("key {id}"), allowance })
     }
 
-    fn of_address(&self, address: IpAddr) -> Option<Allowance> {
-        let addresses = self.addresses.as_ref()?;
+    fn of_address(&self, address: IpAddr) -> Option<Counted> {
+        let allowance = self.count(self.addresses.as_ref()?, &self.place(address));
+        Some(Counted { whose: format!("address {address}"), allowance })
+    }
+
+    fn of_unproven(&self, id: &str, address: IpAddr) -> Option<Counted> {
+        let allowance = self.count(self.unproven.as_ref()?, &(id.to_owned(), self.place(address)));
+        Some(Counted { whose: format!("key {id} at address {address}"), allowance })
+    }
+
+    /// Whether a key may be looked for that came from an address which has made too many requests.
+    fn may_look_up(&self, address: IpAddr) -> bool {
+        self.lookups.as_ref().is_none_or(|lookups| self.count(lookups, &self.place(address)).wait.is_none())
+    }
+
+    fn place(&self, address: IpAddr) -> Place {
         let network = network(address);
-        let place = if self.are_many.load(Ordering::Relaxed) {
+        if self.are_many.load(Ordering::Relaxed) {
             Place::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
         } else {
             Place::Address(network)
-        };
-        Some(self.count(addresses, &place))
+        }
     }
 
     fn count<K: Hash + Eq + Clone>(&self, limiter: &Limiter<K>, caller: &K) -> Allowance {
@@ -145,6 +166,15 @@ impl Rates {
 fn limiter<K: Hash + Eq + Clone>(rate: Rate) -> Limiter<K> {
     let quota = Quota::per_second(rate.per_second).allow_burst(rate.burst);
     RateLimiter::keyed(quota).with_middleware()
+}
+
+/// Forgets those who may make all their requests again; gives how many are left.
+fn forget<K: Hash + Eq + Clone>(limiter: Option<&Limiter<K>>) -> usize {
+    limiter.map_or(0, |limiter| {
+        limiter.retain_recent();
+        limiter.shrink_to_fit();
+        limiter.len()
+    })
 }
 
 /// What one subscriber has: an address of IPv4, or 64 bits of IPv6.
@@ -169,40 +199,104 @@ impl Allowance {
     }
 }
 
+/// Whom a request was counted for.
+#[derive(Debug)]
+struct Counted {
+    whose: String,
+    allowance: Allowance,
+}
+
+impl Counted {
+    fn refusal(&self) -> Option<crate::Error> {
+        let retry_after = self.allowance.wait?;
+        Some(crate::Error::TooMany { message: format!("{} has made too many requests", self.whose), retry_after })
+    }
+}
+
+/// A request with the text of a key that signs, which is counted once its body has come.
+struct Unproven {
+    known: Arc<KnownKey>,
+    address: Option<IpAddr>,
+}
+
 /// Refuses a request of a caller who has made too many, and tells each what is left.
 pub(super) async fn limit(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
-    let counted = counted(&request);
-    let refusal = counted.as_ref().and_then(|(whose, allowance)| {
-        let retry_after = allowance.wait?;
-        Some(crate::Error::TooMany { message: format!("{whose} has made too many requests"), retry_after })
-    });
-    let mut response = match refusal {
+    let mut counted = counted(&request).await;
+    let mut response = match counted.as_ref().and_then(Counted::refusal) {
         Some(error) => request.into_response(error.error_response()).map_into_right_body(),
         None => next.call(request).await?.map_into_left_body(),
     };
-    if let Some((_, allowance)) = counted {
-        allowance.tell(response.headers_mut());
+    // What was refused before its body was looked at counts for the address, too.
+    settle(response.request(), |_| false).ok();
+    counted = response.request().extensions_mut().remove().or(counted);
+    if let Some(counted) = counted {
+        counted.allowance.tell(response.headers_mut());
     }
     Ok(response)
 }
 
-/// Who makes `request`, and what that caller may still do. A key that this instance knows is counted by itself, wherever it comes from; all
-/// else counts for the address, also what brings a key that has first to be looked for.
-fn counted(request: &ServiceRequest) -> Option<(String, Allowance)> {
+/// Counts a request that waited for its body: for its key if the signature `is_right`, and for its address if not. [`crate::Error::TooMany`] when
+/// that one has made too many.
+pub(super) fn settle(request: &HttpRequest, is_right: impl FnOnce(&KnownKey) -> bool) -> crate::Result<()> {
+    let unproven = request.extensions_mut().remove();
+    let (Some(Unproven { known, address }), Some(api)) = (unproven, request.app_data::<Data<Api>>()) else {
+        return Ok(());
+    };
+    let counted = if is_right(&known) {
+        api.rates.of_key(&known.key.id)
+    } else {
+        address.and_then(|address| api.rates.of_address(address))
+    };
+    let refusal = counted.as_ref().and_then(Counted::refusal);
+    if let Some(counted) = counted {
+        request.extensions_mut().insert(counted);
+    }
+    refusal.map_or(Ok(()), Err)
+}
+
+/// Counts a request for whoever made it, unless that is only known once its body has come. A key that this instance knows is counted by itself,
+/// wherever it comes from; all else counts for the address, also what brings a key that has first to be looked for. An address that has made too
+/// many requests keeps out no key that works: so many a second are looked for at once.
+async fn counted(request: &ServiceRequest) -> Option<Counted> {
     let api = request.app_data::<Data<Api>>()?;
     if EXEMPT.contains(&request.path()) {
         return None;
     }
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    if let Known::Works(known) = known_key::known(&api.service, authorization) {
-        let id = &known.key.id;
-        return api.rates.of_key(id).map(|allowance| (format!("key {id}"), allowance));
+    let address = address::of(api, request);
+    let known = known_key::known(&api.service, authorization);
+    if let Known::Works(known) = known {
+        return of_known(api, request, known, address);
     }
-    let address = address::of(api, request)?;
-    api.rates.of_address(address).map(|allowance| (format!("address {address}"), allowance))
+    let counted = api.rates.of_address(address?);
+    if matches!(known, Known::Unknown)
+        && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())
+        && api.rates.may_look_up(address?)
+        && let Ok(known) = known_key::find(&api.service, authorization).await
+    {
+        return of_known(api, request, known, address);
+    }
+    counted
+}
+
+fn of_known(api: &Api, request: &ServiceRequest, known: Arc<KnownKey>, address: Option<IpAddr>) -> Option<Counted> {
+    let id = &known.key.id;
+    if known.signing_secret.is_none() {
+        return api.rates.of_key(id);
+    }
+    if !signature::has_body(request.method()) {
+        let is_right = signature::is_right(request.request(), &known, &[]);
+        return if is_right { api.rates.of_key(id) } else { api.rates.of_address(address?) };
+    }
+    let counted = address.and_then(|address| api.rates.of_unproven(id, address));
+    if counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some()) {
+        return counted;
+    }
+    request.extensions_mut().insert(Unproven { known, address });
+    None
 }
 
 #[cfg(test)]
@@ -221,25 +315,33 @@ mod tests {
     fn a_burst_is_counted_down_and_then_refused() {
         let rates = Rates::new(rate(1, 3), None);
         for remaining in [2, 1, 0] {
-            let allowance = rates.of_key("a").unwrap_or_else(|| panic!("not counted"));
+            let allowance = rates.of_key("a").unwrap_or_else(|| panic!("not counted")).allowance;
             assert_eq!((allowance.limit, allowance.remaining, allowance.wait), (3, remaining, None));
             assert_eq!(allowance.reset, Duration::from_secs(3 - u64::from(remaining)));
         }
-        let refused = rates.of_key("a").and_then(|allowance| allowance.wait);
+        let refused = rates.of_key("a").and_then(|counted| counted.allowance.wait);
         assert!(refused.is_some_and(|wait| wait <= Duration::from_secs(1)), "{refused:?}");
-        assert_eq!(rates.of_key("b").map(|allowance| allowance.remaining), Some(2), "each key by itself");
-        assert_eq!(rates.of_address(address("192.0.2.1")), None, "addresses have no limit here");
+        assert_eq!(rates.of_key("b").map(|counted| counted.allowance.remaining), Some(2), "each key by itself");
+        assert!(rates.of_address(address("192.0.2.1")).is_none(), "addresses have no limit here");
     }
 
     #[test]
     fn addresses_of_one_subscriber_are_counted_together() {
         let rates = Rates::new(None, rate(1, 3));
-        let remaining = |text: &str| rates.of_address(address(text)).map(|allowance| allowance.remaining);
+        let remaining = |text: &str| rates.of_address(address(text)).map(|counted| counted.allowance.remaining);
         assert_eq!(remaining("2001:db8:1:2::1"), Some(2));
         assert_eq!(remaining("2001:db8:1:2:ffff::9"), Some(1));
         assert_eq!(remaining("2001:db8:1:3::1"), Some(2));
         assert_eq!(remaining("192.0.2.1"), Some(2));
         assert_eq!(remaining("192.0.2.2"), Some(2));
+    }
+
+    #[test]
+    fn an_address_that_has_made_too_many_requests_has_so_many_keys_looked_for() {
+        let rates = Rates::new(None, rate(1, 3));
+        let looked_for = |text: &str| (0..10).filter(|_| rates.may_look_up(address(text))).count();
+        assert_eq!(looked_for("192.0.2.1"), 3);
+        assert_eq!(looked_for("192.0.2.2"), 3, "each address by itself");
     }
 
     #[test]

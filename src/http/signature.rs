@@ -9,7 +9,7 @@ use actix_web::{
 };
 use chrono::Utc;
 
-use super::Api;
+use super::{Api, rate};
 use crate::{
     Error, Result,
     known_key::KnownKey,
@@ -66,8 +66,14 @@ pub(super) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<KnownKe
 }
 
 /// Whether a request's signature covers a body, which may be empty.
-fn has_body(method: &Method) -> bool {
+pub(super) fn has_body(method: &Method) -> bool {
     ![Method::GET, Method::HEAD, Method::DELETE].contains(method)
+}
+
+/// Whether `request` has the signature of this key over this body.
+pub(super) fn is_right(request: &HttpRequest, known: &KnownKey, body: &[u8]) -> bool {
+    let signed = |secret| read(request, secret).and_then(|signature| signature.over(body));
+    known.signing_secret.as_ref().is_some_and(|secret| signed(secret).is_ok())
 }
 
 fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
@@ -79,11 +85,17 @@ fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
     Signature::read(secret, header, request.method().as_str(), target, Utc::now().timestamp())
 }
 
-/// Checks the signature of `request` over its body, if its key signs. [`Error::Unauthorized`] when it is not right.
+/// Checks the signature of `request` over its body, if its key signs, and counts the request. [`Error::Unauthorized`] when it is not right,
+/// [`Error::TooMany`] when whoever it counts for has made too many.
 pub(super) async fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
     let waiting = request.extensions_mut().remove::<Waiting>();
-    let Some(Waiting(signer, signature)) = waiting else { return Ok(()) };
-    let right = Right(signer, signature.over(body)?.to_vec());
+    let Some(Waiting(signer, signature)) = waiting else {
+        // The call asks for no key.
+        return rate::settle(request, |known| is_right(request, known, body));
+    };
+    let signature = signature.over(body);
+    rate::settle(request, |_| signature.is_ok())?;
+    let right = Right(signer, signature?.to_vec());
     right.0.known.note_use(&right.0.service).await;
     request.extensions_mut().insert(right);
     Ok(())

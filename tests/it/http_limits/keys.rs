@@ -1,0 +1,165 @@
+//! What counts for a key: what its holder sends, and nothing else.
+
+use std::time::Instant;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::query_scalar;
+
+use super::SCORES;
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{
+        TestDb, make_key,
+        signing::{Signer, master_key},
+    },
+};
+
+/// Sends a request from an address behind the proxy that the tests are, with a key and a signature.
+async fn send(
+    site: &Site,
+    from: &str,
+    method: &Method,
+    target: &str,
+    body: &str,
+    key: &str,
+    signature: &str,
+) -> Answer {
+    let authorization = format!("Bearer {key}");
+    let headers = [
+        ("x-forwarded-for", from),
+        ("authorization", &authorization),
+        ("content-type", "application/json"),
+        ("centile-signature", signature),
+    ];
+    site.send(method.clone(), target, &headers, body.to_owned()).await
+}
+
+/// Whom a refusal is for.
+fn detail(answer: &Answer) -> &str {
+    answer.body["detail"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn whoever_has_seen_a_key_that_signs_uses_up_nothing_of_its_holders() {
+    let (db, master) = (TestDb::new().await, master_key());
+    let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
+    let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
+    let site = Site::start(&db, &[&limits[..], &more].concat()).await;
+    site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
+    let signer = Signer::make(&db, &master, &["--role", "server"]);
+    let pool = db.pool().await;
+    let is_used = async || {
+        let used = "SELECT last_used_at IS NOT NULL FROM centile_store.api_keys WHERE id = $1";
+        query_scalar::<_, bool>(used).bind(signer.id()).fetch_one(&pool).await.unwrap()
+    };
+
+    // Whoever knows the key's text alone is refused at the expense of the address, on calls with a body and without, and from many of them.
+    let (began, wrong) = (Instant::now(), signer.now(&Method::GET, "/elsewhere", ""));
+    for (place, (method, target, body)) in [
+        (Method::GET, SCORES, ""),
+        (Method::PUT, "/v1/users/ada", r#"{"name": "Ada"}"#),
+        (Method::POST, "/v1/boards/main/scores/query", r#"{"users": ["ada"]}"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (mut refused, mut last) = (0, None);
+        for _ in 0..35 {
+            let from = format!("198.51.100.{place}");
+            let answer = send(&site, &from, &method, target, body, &signer.key, &wrong).await;
+            assert!([401, 429].contains(&answer.status), "{method} {target}: {answer:?}");
+            refused += u64::from(answer.status == 401);
+            last = Some(answer);
+        }
+        let most = 15 + began.elapsed().as_secs() + 1;
+        assert!((15..=most).contains(&refused), "{method} {target}: {refused} of at most {most}");
+        let last = last.unwrap();
+        if last.status == 429 {
+            assert!(detail(&last).starts_with("address 198.51.100."), "{last:?}");
+            assert_eq!(last.headers["ratelimit-limit"], "15");
+        }
+    }
+    assert!(!is_used().await, "nobody has used the key");
+
+    // The holder still has all that the key may do, whichever calls it is for, and from the thief's address.
+    let (began, mut through, mut last) = (Instant::now(), 0, None);
+    for number in 0..60 {
+        let (method, target, body) = match number % 3 {
+            0 => (Method::GET, format!("{SCORES}?limit={}", number + 1), String::new()),
+            1 => (Method::PUT, format!("/v1/users/p{number}"), json!({"name": "P"}).to_string()),
+            _ => (Method::POST, "/v1/boards/main/scores/query".to_owned(), json!({"users": ["ada"]}).to_string()),
+        };
+        let (signature, from) = (signer.now(&method, &target, &body), format!("198.51.100.{}", number % 5));
+        let answer = send(&site, &from, &method, &target, &body, &signer.key, &signature).await;
+        assert!([200, 201, 429].contains(&answer.status), "{answer:?}");
+        through += u64::from(answer.status != 429);
+        last = Some(answer);
+    }
+    // One after every four seconds may be looked for at its address' expense.
+    let most = 40 + 2 * began.elapsed().as_secs() + 3;
+    assert!((40..=most).contains(&through), "{through} of at most {most}");
+    let last = last.unwrap();
+    if last.status == 429 {
+        assert!(detail(&last).starts_with(&format!("key {}", signer.id())), "{last:?}");
+        assert_eq!(last.headers["ratelimit-limit"], "40");
+    }
+    assert!(is_used().await);
+}
+
+#[tokio::test]
+async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for_its_address() {
+    let (db, master) = (TestDb::new().await, master_key());
+    let limits = ["--key-rate", "1", "--key-burst", "40", "--address-rate", "1", "--address-burst", "15"];
+    let more = ["--trusted-proxies", "127.0.0.1", "--master-key", &master];
+    let site = Site::start(&db, &[&limits[..], &more].concat()).await;
+    let signer = Signer::make(&db, &master, &["--role", "reader"]);
+    let wrong = signer.now(&Method::GET, "/elsewhere", "");
+    for _ in 0..20 {
+        // Not for a reader, whatever the signature.
+        let target = "/v1/users/ada";
+        let answer = send(&site, "198.51.100.1", &Method::PUT, target, "{}", &signer.key, &wrong).await;
+        assert!([403, 429].contains(&answer.status), "{answer:?}");
+    }
+    let mut statuses = Vec::new();
+    for _ in 0..5 {
+        let headers = [("x-forwarded-for", "198.51.100.1")];
+        statuses.push(site.send(Method::GET, "/v1/boards", &headers, String::new()).await.status);
+    }
+    assert!(statuses.contains(&429), "{statuses:?}");
+}
+
+#[tokio::test]
+async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works() {
+    let db = TestDb::new().await;
+    let limits = ["--key-rate", "100", "--key-burst", "200", "--address-rate", "1", "--address-burst", "20"];
+    let site = Site::start(&db, &[&limits[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
+    site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
+    let flood = "198.51.100.7";
+    let keyless = async || {
+        let headers = [("x-forwarded-for", flood)];
+        site.send(Method::GET, "/v1/boards", &headers, String::new()).await.status
+    };
+    for number in 0..5 {
+        while keyless().await != 429 {}
+        let key = make_key(db.url(), &["--role", "reader"]);
+        while keyless().await != 429 {}
+        // Never seen before, and then known.
+        for _ in 0..3 {
+            let answer = send(&site, flood, &Method::GET, SCORES, "", &key, "none").await;
+            assert_eq!(answer.status, 200, "key {number}: {answer:?}");
+            assert_eq!(answer.headers["ratelimit-limit"], "200");
+        }
+        // One that nobody has made, one with another's secret, one that is revoked.
+        while keyless().await != 429 {}
+        let id = key.split('_').nth(1).unwrap();
+        let made_up = format!("ctl_{number:016x}_{}", "5a".repeat(32));
+        let others = format!("ctl_{id}_{}", "5a".repeat(32));
+        for wrong in [made_up, others] {
+            assert_eq!(send(&site, flood, &Method::GET, SCORES, "", &wrong, "none").await.status, 429);
+        }
+        site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
+        while keyless().await != 429 {}
+        assert_eq!(send(&site, flood, &Method::GET, SCORES, "", &key, "none").await.status, 429);
+    }
+}
