@@ -110,24 +110,9 @@ $$;
 COMMENT ON FUNCTION centile.accept_event(p_board text, p_quarantine_id bigint, p_reason text, p_actor text) IS 'Takes an event out of quarantine into the ledger, with the time of now, and returns its id there. Example: SELECT centile.accept_event(''ladder'', quarantine_id, ''seen on video'') IS NOT NULL AS is_accepted FROM centile.quarantine WHERE board = ''ladder'';';
 
 CREATE FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
-    LANGUAGE plpgsql
+    LANGUAGE sql
     AS $$
-DECLARE
-    v_board   centile_store.boards := centile_store.board_named(p_board);
-    v_user_id bigint := centile_store.user_named(p_user);
-    v_lane    centile_store.board_lanes;
-BEGIN
-    PERFORM centile.ensure_ledger_months(now(), now());
-    v_lane := centile_store.lock_lane(v_board, p_user);
-    -- Nothing to say on a board that the player never played, nor twice.
-    IF p_banned = EXISTS (SELECT FROM centile_store.board_players
-                          WHERE board_id = v_board.id AND user_id = v_user_id AND banned)
-       OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = v_user_id) THEN
-        RETURN false;
-    END IF;
-    PERFORM centile_store.record_act(v_board, v_lane, v_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason, p_actor => p_actor);
-    RETURN true;
-END
+    SELECT centile_store.ban_player(p_board, centile_store.user_named(p_user), p_banned, p_reason, p_actor)
 $$;
 
 COMMENT ON FUNCTION centile.ban_user(p_board text, p_user text, p_banned boolean, p_reason text, p_actor text) IS 'Takes a player out of a board''s open rankings, or puts the player back; says whether anything changed. Example: SELECT centile.ban_user(''main'', ''ann'', true, ''cheat'');';
@@ -410,49 +395,57 @@ $$;
 
 COMMENT ON FUNCTION centile.epoch() IS 'Names this life of the database: a digest of system identifier, timeline and database oid. Example: SELECT centile.epoch();';
 
-CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT SESSION_USER, OUT user_id text, OUT period_ids bigint[]) RETURNS record
+CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT SESSION_USER, p_request text DEFAULT NULL::text, p_in_steps boolean DEFAULT false, OUT user_id text, OUT period_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
 DECLARE
     v_revision bigint;
+    v_erasure  centile_store.erasures;
     v_user     centile_store.users;
 BEGIN
-    PERFORM centile_store.user_named(p_user);
-    -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
-    -- whichever id. It takes some 65,536 tries, which is half a second.
-    LOOP
-        user_id := 'erased-' || gen_random_uuid();
-        EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
-    END LOOP;
-    -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
-    UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
-    SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
-    IF v_user.erased_at IS NOT NULL THEN
-        user_id := v_user.external_id;
-        period_ids := ARRAY(SELECT p.id FROM centile_store.periods p WHERE centile_store.names_player(p.frozen_top, v_user.id) ORDER BY p.id);
-        RETURN;
+    -- Two requests of one id are one.
+    PERFORM pg_advisory_xact_lock(hashtextextended('erasure ' || p_request, 0)) WHERE p_request IS NOT NULL;
+    SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
+    IF FOUND THEN
+        -- Somebody who came with the old id since is somebody else. Whoever was there before was not meant then.
+        IF EXISTS (SELECT FROM centile_store.users u
+                   WHERE u.external_id = p_user AND u.id <> v_erasure.user_id AND u.created_at < v_erasure.began_at) THEN
+            RAISE EXCEPTION 'another player was erased by the request %', quote_literal(p_request) USING ERRCODE = 'CB409';
+        END IF;
+        SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+    ELSE
+        PERFORM centile_store.user_named(p_user);
+        -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
+        -- whichever id. It takes some 65,536 tries, which is half a second.
+        LOOP
+            user_id := 'erased-' || gen_random_uuid();
+            EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
+        END LOOP;
+        -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
+        UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+        SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
-    UPDATE centile_store.users u
-    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
-    WHERE u.id = v_user.id;
-    WITH renamed AS (
-        UPDATE centile_store.periods p
-        SET frozen_top = centile_store.renamed_in_top(p.frozen_top, v_user.id, user_id, '(erased)'), archive_revision = p.archive_revision + 1
-        WHERE centile_store.names_player(p.frozen_top, v_user.id)
-        RETURNING p.id)
-    SELECT coalesce(array_agg(r.id ORDER BY r.id), '{}') INTO period_ids FROM renamed r;
-    -- Delivered ones, too: they can be sent again.
-    UPDATE centile_store.outbox o
-    SET payload = jsonb_set(o.payload, '{top}', (
-        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_user THEN r.row || jsonb_build_object('user_id', user_id, 'user_name', '(erased)') ELSE r.row END ORDER BY r.place)
-        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
-    WHERE o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', p_user));
-    PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
+    IF v_user.erased_at IS NULL THEN
+        UPDATE centile_store.users u
+        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
+        WHERE u.id = v_user.id;
+        PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
+        INSERT INTO centile_store.erasures (user_id, request_id, old_id) VALUES (v_user.id, p_request, p_user);
+    ELSE
+        user_id := v_user.external_id;
+        INSERT INTO centile_store.erasures AS e (user_id, request_id) VALUES (v_user.id, p_request)
+        ON CONFLICT ON CONSTRAINT erasures_pkey DO UPDATE
+        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id);
+    END IF;
+    period_ids := '{}';
+    IF NOT p_in_steps THEN
+        SELECT t.period_ids INTO period_ids FROM centile_store.erase_from_tops(user_id) t;
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id text, OUT period_ids bigint[]) IS 'Forgets who a player was, and keeps the scores. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
+COMMENT ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) IS 'Forgets who a player was, and keeps the scores. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';
 
 CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time'::text) RETURNS TABLE(step integer, what text, value text, time_ms numeric, statement text)
     LANGUAGE plpgsql STABLE SECURITY DEFINER ROWS 14
@@ -575,11 +568,16 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
     ), forgotten AS (
         DELETE FROM centile_store.signed_requests s USING old o
         WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
+    ), done AS (
+        SELECT user_id FROM centile_store.erasures
+        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), erased AS (
+        DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
     )
-    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten)
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
 $$;
 
-COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes callers'' ids and signatures of requests whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
+COMMENT ON FUNCTION centile.forget_expired_ids(p_limit integer) IS 'Deletes callers'' ids, signatures of requests and erasures whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
 
 CREATE FUNCTION centile.lane_hash(p_external_id text) RETURNS integer
     LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -590,16 +588,11 @@ COMMENT ON FUNCTION centile.lane_hash(p_external_id text) IS 'First two bytes of
 CREATE FUNCTION centile.mark_banned(p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS void
     LANGUAGE plpgsql
     AS $$
-DECLARE
-    v_user_id bigint := centile_store.user_named(p_user);
 BEGIN
-    UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
-    WHERE id = v_user_id AND (banned_at IS NOT NULL) <> p_banned
-      -- A ban that came in between stands.
-      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
-    IF FOUND THEN
-        PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
-            jsonb_build_object('banned', NOT p_banned), jsonb_strip_nulls(jsonb_build_object('banned', p_banned, 'reason', p_reason)), NULL, v_user_id);
+    IF p_banned THEN
+        PERFORM centile_store.begin_ban(p_user, true, p_reason, p_actor);
+    ELSE
+        PERFORM centile_store.mark_player(centile_store.user_named(p_user), false, p_reason, p_actor);
     END IF;
 END
 $$;
@@ -1082,6 +1075,8 @@ BEGIN
     INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
     IF v_was.board_id IS NULL THEN
+        -- By id, as whoever erases a player goes through them.
+        PERFORM FROM centile_store.outbox o WHERE o.board_id = v_board.id AND o.delivered_at IS NULL ORDER BY o.id FOR NO KEY UPDATE;
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;
@@ -1519,6 +1514,47 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) IS 'Tiebreak and time of an entry, by the ledger. Example: SELECT centile_store.archive_tie_key(1, ''best'', 1, 120, ''2024-01-15 10:00Z'');';
+
+CREATE FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint DEFAULT NULL::bigint) RETURNS boolean
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_board centile_store.boards := centile_store.board_named(p_board);
+    v_lane  centile_store.board_lanes;
+BEGIN
+    PERFORM centile.ensure_ledger_months(now(), now());
+    -- Whatever the player is called until the lane is had: an erased player keeps it.
+    SELECT l.* INTO v_lane FROM centile_store.users u, centile_store.lock_lane(v_board, u.external_id) l WHERE u.id = p_user_id;
+    IF p_act IS NOT NULL THEN
+        PERFORM centile_store.hold_ban_act(p_user_id, p_act);
+    END IF;
+    -- Nothing to say on a board that the player never played, nor twice.
+    IF p_banned = EXISTS (SELECT FROM centile_store.board_players
+                          WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
+       OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
+        RETURN false;
+    END IF;
+    PERFORM centile_store.record_act(v_board, v_lane, p_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason, p_actor => p_actor);
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) IS 'Bans or unbans a player on one board and says whether anything changed. Example: SELECT centile_store.ban_player(''main'', b.user_id, true, ''cheat'', ''dora'', b.act) FROM centile_store.begin_ban(''ann'', true) b;';
+
+CREATE FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER, OUT user_id bigint, OUT act bigint) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    user_id := centile_store.user_named(p_user);
+    UPDATE centile_store.users u SET ban_act = u.ban_act + CASE WHEN (u.ban_act % 2 = 1) <> p_banned THEN 1 ELSE 0 END
+    WHERE u.id = begin_ban.user_id RETURNING u.ban_act INTO act;
+    IF p_banned THEN
+        PERFORM centile_store.mark_player(user_id, true, p_reason, p_actor);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) IS 'Begins a ban or an unban of a player on all boards, and numbers it. Example: SELECT act FROM centile_store.begin_ban(''ann'', true);';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -8171,6 +8207,18 @@ $$;
 
 COMMENT ON FUNCTION centile_store.due_periods(p_period_id bigint) IS 'Periods that are over and not closed. Example: SELECT board, period FROM centile_store.due_periods() LIMIT 3;';
 
+CREATE FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) RETURNS text
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM centile_store.hold_ban_act(p_user_id, p_act);
+    PERFORM centile_store.mark_player(p_user_id, p_banned, p_reason, p_actor);
+    RETURN (SELECT u.external_id FROM centile_store.users u WHERE u.id = p_user_id);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) IS 'Ends a ban or an unban, and gives the player''s id of now. Example: SELECT centile_store.end_ban(b.user_id, b.act, true, ''cheat'', ''dora'') FROM centile_store.begin_ban(''ann'', true) b;';
+
 CREATE FUNCTION centile_store.end_import(p_import_id bigint) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -8275,6 +8323,53 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) IS 'Text of the query for the entries of a period. Example: SELECT length(centile_store.entries_query(1)) > 100 AS is_long;';
+
+CREATE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL::integer, OUT period_ids bigint[], OUT is_done boolean) RETURNS record
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_user_id bigint := centile_store.user_named(p_user);
+    v_erasure centile_store.erasures;
+    v_name    text;
+BEGIN
+    SELECT e.* INTO v_erasure FROM centile_store.erasures e
+    WHERE e.user_id = v_user_id AND e.done_at IS NULL FOR UPDATE;
+    IF NOT FOUND THEN
+        period_ids := '{}';
+        is_done := true;
+        RETURN;
+    END IF;
+    SELECT u.name INTO v_name FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+    PERFORM centile_store.list_named_players();
+    period_ids := ARRAY(
+        SELECT n.period_id FROM centile_store.named_players n
+        WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
+        ORDER BY n.period_id LIMIT p_limit);
+    is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
+    -- Periods first, then events, both by id: corrections and receivers change several of them, too.
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
+    UPDATE centile_store.periods p
+    SET frozen_top = r.top, archive_revision = p.archive_revision + 1
+    FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
+          FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
+    WHERE p.id = r.id AND p.frozen_top <> r.top;
+    -- Delivered ones, too: they can be sent again.
+    PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
+    UPDATE centile_store.outbox o
+    SET payload = jsonb_set(o.payload, '{top}', (
+        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = v_erasure.old_id
+                              THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name)
+                              ELSE r.row END ORDER BY r.place)
+        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
+    WHERE o.period_id = ANY (period_ids) AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
+    UPDATE centile_store.erasures e
+    SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
+        old_id = CASE WHEN NOT is_done THEN e.old_id END, done_at = CASE WHEN is_done THEN clock_timestamp() END
+    WHERE e.user_id = v_erasure.user_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) IS 'Goes on with an erasure in the next tops that name the player. Called by centile.erase_user. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';
 
 CREATE FUNCTION centile_store.expired_archives() RETURNS TABLE(period_id bigint, board text, period text)
     LANGUAGE sql STABLE
@@ -8444,6 +8539,7 @@ BEGIN
         'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
     FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END
 $$;
@@ -8671,6 +8767,19 @@ CREATE FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer DEFA
 $$;
 
 COMMENT ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) IS 'Players of a ranking by ranges of scores, worst first; both ends belong to the range. Example: SELECT * FROM centile_store.histogram(1);';
+
+CREATE FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM FROM centile_store.users u WHERE u.id = p_user_id AND u.ban_act = p_act FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'a later ban or unban of the player has begun, and counts' USING ERRCODE = 'CB409';
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) IS 'Has a ban or unban go on unless a later one has begun. Example: SELECT centile_store.hold_ban_act(b.user_id, b.act) FROM centile_store.begin_ban(''ann'', true) b;';
 
 CREATE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS boolean
     LANGUAGE sql STABLE
@@ -8931,6 +9040,30 @@ $$;
 
 COMMENT ON FUNCTION centile_store.list_load_players(p_last_names boolean) IS 'Lists the players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.list_load_players(false);';
 
+CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL::bigint) RETURNS void
+    LANGUAGE sql
+    AS $$
+    INSERT INTO centile_store.named_players AS n (period_id, cut_off_at, user_ids)
+    SELECT p.id, p.cut_off_at, ARRAY(
+        SELECT (r.row ->> 'internal_id')::bigint
+        FROM jsonb_array_elements(convert_from(p.frozen_top, 'UTF8')::jsonb -> 'rows') AS r (row)
+        UNION
+        SELECT u.id
+        FROM centile_store.outbox o
+        CROSS JOIN LATERAL jsonb_array_elements(o.payload -> 'top') AS r (row)
+        JOIN centile_store.users u ON u.external_id = r.row ->> 'user_id'
+        WHERE o.period_id = p.id)
+    FROM centile_store.periods p
+    LEFT JOIN centile_store.named_players l ON l.period_id = p.id
+    WHERE p.state = 'closed' AND p.archive_revision > 0 AND (l.period_id IS NULL OR l.cut_off_at IS DISTINCT FROM p.cut_off_at)
+      AND (p_period_id IS NULL OR p.id = p_period_id)
+    ORDER BY p.id
+    ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE
+    SET cut_off_at = excluded.cut_off_at, user_ids = ARRAY(SELECT unnest(n.user_ids) UNION SELECT unnest(excluded.user_ids))
+$$;
+
+COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists whom the frozen tops name that are not listed yet. Example: SELECT centile_store.list_named_players();';
+
 CREATE FUNCTION centile_store.load_rejects() RETURNS TABLE(line bigint, outcome text, raw text)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -9085,6 +9218,23 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) IS 'Marks closed periods as waiting for a refresh. Example: SELECT centile_store.mark_corrected(''{2}'');';
+
+CREATE FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE centile_store.users SET banned_at = CASE WHEN p_banned THEN coalesce(banned_at, clock_timestamp()) END
+    WHERE id = p_user_id AND (banned_at IS NOT NULL) <> p_banned
+      -- A ban that came in between stands.
+      AND (p_banned OR NOT EXISTS (SELECT FROM centile_store.board_players b WHERE b.user_id = users.id AND b.banned));
+    IF FOUND THEN
+        PERFORM centile_store.note_act(p_actor, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, NULL,
+            jsonb_build_object('banned', NOT p_banned), jsonb_strip_nulls(jsonb_build_object('banned', p_banned, 'reason', p_reason)), NULL, p_user_id);
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
 
 CREATE FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) RETURNS SETOF bigint
     LANGUAGE plpgsql
@@ -10963,14 +11113,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
 
-CREATE FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) RETURNS boolean
-    LANGUAGE sql IMMUTABLE
-    AS $$
-    SELECT coalesce(convert_from(p_top, 'UTF8')::jsonb -> 'rows' @> jsonb_build_array(jsonb_build_object('internal_id', p_user_id)), false)
-$$;
-
-COMMENT ON FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) IS 'Whether a frozen top has a player in it. Example: SELECT label, centile_store.names_player(frozen_top, 1) FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id;';
-
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
     AS $$
@@ -11926,6 +12068,9 @@ BEGIN
     -- Nobody is renamed from here on, or the top would bring a name back that was to be forgotten. Before the period's row, which
     -- centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
+    -- Whoever is erasing lists tops before locking periods, too.
+    INSERT INTO centile_store.named_players AS n (period_id, user_ids) VALUES (p_period_id, '{}')
+    ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
@@ -11935,6 +12080,7 @@ BEGIN
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
     RETURNING * INTO v_after;
+    PERFORM centile_store.list_named_players(p_period_id);
     PERFORM centile_store.note_act(p_actor, 'refresh', v_after.board_id,
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
         jsonb_strip_nulls(jsonb_build_object(
@@ -14811,6 +14957,7 @@ CREATE TABLE centile_store.users (
     profile_revision bigint DEFAULT 0 NOT NULL,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     erased_at timestamp with time zone,
+    ban_act bigint DEFAULT 0 NOT NULL,
     CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
     CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
     CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
@@ -14821,6 +14968,8 @@ CREATE TABLE centile_store.users (
 COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
 
 COMMENT ON COLUMN centile_store.users.erased_at IS 'When all that told who the player was was replaced; the scores are still there.';
+
+COMMENT ON COLUMN centile_store.users.ban_act IS 'Raised by each ban that follows an unban, to an odd number, and each unban that follows a ban: one that finds another number has been overtaken.';
 
 CREATE VIEW centile.archive_differences AS
  SELECT b.slug AS board,
@@ -15572,6 +15721,19 @@ CREATE TABLE centile_store.cut_offs (
 
 COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lane that the archive of a period holds; archives read it.';
 
+CREATE TABLE centile_store.erasures (
+    user_id bigint NOT NULL,
+    request_id text COLLATE pg_catalog."C",
+    old_id text,
+    next_period_id bigint DEFAULT 0 NOT NULL,
+    began_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    done_at timestamp with time zone,
+    CONSTRAINT erasures_forget_when_done CHECK (((done_at IS NULL) OR (old_id IS NULL))),
+    CONSTRAINT erasures_request_id_length CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten: from which closed period on tops may still name them, by the old id, which is gone once they do not; kept for a while under the id that the caller gave.';
+
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq
     START WITH 1
@@ -15591,6 +15753,14 @@ CREATE TABLE centile_store.leaderboard_bucket_00 (
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.02');
 
 COMMENT ON TABLE centile_store.leaderboard_bucket_00 IS 'Bucket 0 of 99: one of the 100 score ranges.';
+
+CREATE TABLE centile_store.named_players (
+    period_id bigint NOT NULL,
+    cut_off_at timestamp with time zone,
+    user_ids bigint[] NOT NULL
+);
+
+COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its event may name, as of a cut-off of the period: with another one they are listed anew.';
 
 ALTER TABLE centile_store.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.outbox_id_seq
@@ -15715,6 +15885,12 @@ ALTER TABLE ONLY centile_store.bucket_counts
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_pkey PRIMARY KEY (period_id);
 
+ALTER TABLE ONLY centile_store.erasures
+    ADD CONSTRAINT erasures_pkey PRIMARY KEY (user_id);
+
+ALTER TABLE ONLY centile_store.erasures
+    ADD CONSTRAINT erasures_request_id_key UNIQUE (request_id);
+
 ALTER TABLE ONLY centile_store.imports
     ADD CONSTRAINT imports_pkey PRIMARY KEY (id);
 
@@ -15723,6 +15899,9 @@ ALTER TABLE ONLY centile_store.leaderboard_bucket_00
 
 ALTER TABLE ONLY centile_store.leaderboard
     ADD CONSTRAINT leaderboard_pkey PRIMARY KEY (ranking_id, user_id);
+
+ALTER TABLE ONLY centile_store.named_players
+    ADD CONSTRAINT named_players_pkey PRIMARY KEY (period_id);
 
 ALTER TABLE ONLY centile_store.outbox
     ADD CONSTRAINT outbox_once_key UNIQUE (period_id, kind);
@@ -15775,7 +15954,11 @@ ALTER TABLE ONLY centile_store.users
 ALTER TABLE ONLY centile_store.webhooks
     ADD CONSTRAINT webhooks_pkey PRIMARY KEY (board_id);
 
+CREATE INDEX erasures_unfinished_idx ON centile_store.erasures USING btree (user_id) WHERE (done_at IS NULL);
+
 CREATE INDEX imports_unended_idx ON centile_store.imports USING btree (board_id) WHERE ((ended_at IS NULL) AND (abandoned_at IS NULL));
+
+CREATE INDEX named_players_user_ids_idx ON centile_store.named_players USING gin (user_ids) WITH (fastupdate=off);
 
 CREATE INDEX outbox_waiting_idx ON centile_store.outbox USING btree (board_id, next_attempt_at, id) WHERE (delivered_at IS NULL);
 
@@ -15887,8 +16070,8 @@ REVOKE ALL ON FUNCTION centile.epoch() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_reader;
 GRANT ALL ON FUNCTION centile.epoch() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id text, OUT period_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, OUT user_id text, OUT period_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request text, p_in_steps boolean, OUT user_id text, OUT period_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
@@ -16049,6 +16232,12 @@ GRANT ALL ON FUNCTION centile_store.archive_state(p_board_id integer, p_period_i
 REVOKE ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_tie_key(p_board_id integer, p_mode text, p_user_id bigint, p_score bigint, p_reached_at timestamp with time zone) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p_banned boolean, p_reason text, p_actor text, p_act bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
 
@@ -16143,6 +16332,9 @@ GRANT ALL ON FUNCTION centile_store.drop_archive(p_period_id bigint, p_drop bool
 REVOKE ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.due_periods(p_period_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_banned boolean, p_reason text, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.end_import(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_service;
 
@@ -16154,6 +16346,9 @@ GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_b
 
 REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer, OUT period_ids bigint[], OUT is_done boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.expired_archives() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.expired_archives() TO centile_service;
@@ -16190,6 +16385,9 @@ GRANT ALL ON FUNCTION centile_store.has_unopened_period(p_board centile_store.bo
 REVOKE ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) TO centile_service;
 
@@ -16223,6 +16421,9 @@ GRANT ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches
 REVOKE ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.load_rejects() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.load_rejects() TO centile_service;
 
@@ -16243,14 +16444,14 @@ GRANT ALL ON FUNCTION centile_store.make_load_tables() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.names_player(p_top bytea, p_user_id bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) TO centile_service;
@@ -16523,7 +16724,11 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centil
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.cut_offs TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.erasures TO centile_service;
+
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket_00 TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.named_players TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 

@@ -1,7 +1,8 @@
 //! Frozen tops: the first players of closed periods, as they stood and were called when the period closed.
 //!
-//! The bytes never change under their name, so that they are kept for ever wherever there is room: in this process, in
-//! the cache that instances share, and in PostgreSQL, which is asked only when neither of the others has them.
+//! The bytes never change under their name, so that they are kept for a day wherever there is room: in this process, in
+//! the cache that instances share, and in PostgreSQL, which is asked only when neither of the others has them. No longer than
+//! a day, for bytes of another revision may name somebody who has asked to be forgotten since.
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use crate::{
     service::Service,
     store::{archive::ArchiveState, period::MeantPeriod, rank::StoredRow},
     telemetry::{self, Origin},
+    top::NAMES_KEPT_FOR,
 };
 
 /// Bytes of frozen tops that this process keeps, about.
@@ -44,7 +46,20 @@ impl Default for FrozenCache {
         // A row takes about so much, with its names.
         let bytes =
             |_: &CacheKey, frozen: &Arc<Frozen>| u32::try_from(256 * (frozen.rows.len() + 1)).unwrap_or(u32::MAX);
-        Self(moka::sync::Cache::builder().weigher(bytes).max_capacity(CAPACITY_BYTES).build())
+        Self(
+            moka::sync::Cache::builder()
+                .weigher(bytes)
+                .max_capacity(CAPACITY_BYTES)
+                .time_to_live(NAMES_KEPT_FOR)
+                .build(),
+        )
+    }
+}
+
+impl FrozenCache {
+    /// Has all of them read anew.
+    pub(crate) fn forget_all(&self) {
+        self.0.invalidate_all();
     }
 }
 

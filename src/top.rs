@@ -32,6 +32,8 @@ use crate::{
 
 /// For how long a list may go on being served after its state was last seen to be current.
 const MAY_LAG: Duration = Duration::from_millis(250);
+/// How long a list that nobody asks for is kept: whoever asks to be forgotten is in none any more after it, on whichever instance.
+pub(crate) const NAMES_KEPT_FOR: Duration = Duration::from_hours(24);
 /// Clocks of instances and of the database agree to this at least. So long before an alias such as `week:previous` comes to
 /// mean another period, what was kept under it is no longer taken to be right without asking.
 const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(1);
@@ -109,6 +111,14 @@ pub(crate) struct TopCache {
     refills: moka::sync::Cache<ListKey, Arc<Mutex<LastFailure>>>,
 }
 
+impl TopCache {
+    /// Has everything read anew, also while PostgreSQL cannot be reached.
+    pub(crate) fn forget_all(&self) {
+        self.lists.invalidate_all();
+        self.frozen.forget_all();
+    }
+}
+
 /// When the last try to renew a list began, and why it failed; `None` when it did not.
 type LastFailure = Option<(Instant, Error)>;
 
@@ -117,7 +127,11 @@ impl Default for TopCache {
         let bytes = |_: &ListKey, kept: &Kept| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
         Self {
             frozen: FrozenCache::default(),
-            lists: moka::sync::Cache::builder().weigher(bytes).max_capacity(64 << 20).build(),
+            lists: moka::sync::Cache::builder()
+                .weigher(bytes)
+                .max_capacity(64 << 20)
+                .time_to_live(NAMES_KEPT_FOR)
+                .build(),
             refills: moka::sync::Cache::new(10_000),
         }
     }

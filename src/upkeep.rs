@@ -10,6 +10,7 @@ use crate::{
     closing::{self, Outcome},
     layout, outbox,
     service::Service,
+    user,
 };
 
 /// How often the months of the ledger and the ids that callers gave are looked after.
@@ -32,6 +33,9 @@ pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskT
     };
     repeat(LEDGER_EVERY, |service| {
         Box::pin(async move { log("the ledger could not be looked after", keep_ledger(&service)).await })
+    });
+    repeat(LEDGER_EVERY, |service| {
+        Box::pin(async move { log("an erasure could not be ended", user::finish_erasures(&service)).await })
     });
     repeat(close_every, |service| {
         Box::pin(async move { log("events could not be delivered", outbox::deliver_due(&service)).await })

@@ -12,6 +12,9 @@ use crate::{
 /// Most bytes of a user's metadata, as JSON.
 const METADATA_MAX_BYTES: usize = 8_192;
 
+/// Frozen tops that are changed in one transaction when a player is forgotten: a tenth of a second or two.
+const TOPS_AT_ONCE: i32 = 100;
+
 /// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(String);
@@ -111,43 +114,68 @@ pub async fn find(service: &Service, user_id: &UserId) -> Result<User> {
 
 /// Takes a player out of every open ranking until unbanned; an act in the ledger of every board the player has played.
 ///
-/// May be run again when it was cut short: the mark on the user, set first, already keeps scores out.
+/// May be run again when it was cut short: the mark on the user, set first, already keeps scores out. [`Error::Conflict`] when a later
+/// ban or unban has begun meanwhile, which counts.
 pub async fn ban(service: &Service, user_id: &UserId, act: &Act) -> Result<User> {
     set_banned(service, user_id, true, act).await
 }
 
-/// Puts a banned player back where the ledger says. May be run again when it was cut short: the mark goes last.
+/// Puts a banned player back where the ledger says. May be run again when it was cut short: the mark goes last. [`Error::Conflict`]
+/// as for [`ban`].
 pub async fn unban(service: &Service, user_id: &UserId, act: &Act) -> Result<User> {
     set_banned(service, user_id, false, act).await
 }
 
 /// Forgets who a player was: id, name, avatar and metadata are replaced wherever they are kept, frozen tops included; scores stay.
-/// Gives the new id, by which it may be run again when it was cut short. There is no way back.
+/// Gives the new id, by which it may be run again. There is no way back.
+///
+/// The old id is not kept anywhere, so that nobody can ask by it what became of it. A `request_id`, of 1 to 128 bytes, leads to the
+/// same answer for seven days.
 ///
 /// [`Error::Unavailable`] when it is done in PostgreSQL and Redis, which still has tops with the name, did not answer.
-pub async fn erase(service: &Service, user_id: &UserId, by: &Actor) -> Result<String> {
-    let (erased, periods) = service.store.erase_user(user_id.as_str(), by).await?;
-    // These stay in Redis for ever; nobody would read them, for the archive's revision is another, but there they would be.
-    if service.cache.forget_closed(&periods).await {
+pub async fn erase(service: &Service, user_id: &UserId, request_id: Option<&str>, by: &Actor) -> Result<String> {
+    request_id.map_or(Ok(()), |id| check_text("id", id, 128))?;
+    let erased = service.store.erase_user(user_id.as_str(), request_id, by).await?;
+    if erase_from_tops(service, &erased).await? {
         Ok(erased)
     } else {
         Err(Error::unavailable(format!(
-            "the player is {erased} now; Redis did not answer and may still have the name in tops of closed periods: erase {erased} once \
-             it does"
+            "the player is {erased} now; Redis did not answer and may have the name in tops of closed periods for a day: erase {erased} \
+             once it does"
         )))
     }
 }
 
-async fn set_banned(service: &Service, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
-    if banned {
-        service.store.mark_banned(user_id.as_str(), true, act).await?;
-    } else {
-        find(service, user_id).await?;
+/// Goes on with erasures that were cut short.
+pub(crate) async fn finish_erasures(service: &Service) -> Result<()> {
+    for erased in service.store.unfinished_erasures().await? {
+        erase_from_tops(service, &erased).await?;
     }
+    Ok(())
+}
+
+/// Takes the old name out of frozen tops, events and caches, some at a time: those who write to them wait for no more than a step. Gives
+/// whether Redis has none of those tops any more.
+async fn erase_from_tops(service: &Service, erased: &str) -> Result<bool> {
+    let mut is_gone = true;
+    // Lists with the name are shown by this instance no more, also while PostgreSQL cannot be reached.
+    service.tops.forget_all();
+    loop {
+        let (periods, is_done) = service.store.erase_from_tops(erased, TOPS_AT_ONCE).await?;
+        is_gone &= service.cache.forget_closed(&periods).await;
+        if is_done {
+            service.tops.forget_all();
+            return Ok(is_gone);
+        }
+    }
+}
+
+async fn set_banned(service: &Service, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
+    let ban = service.store.begin_ban(user_id.as_str(), banned, act).await?;
     // A board that is being loaded, for one, keeps the others from nothing.
     let mut failed = None;
     for board in board::list(service).await? {
-        match service.store.ban_user(board.slug.as_str(), user_id.as_str(), banned, act).await {
+        match service.store.ban_on_board(board.slug.as_str(), ban, act).await {
             Ok(()) => service.acknowledged_all(board.id).await?,
             Err(Error::Unavailable { message, retry_after }) => {
                 let message = format!("{message}; done on the other boards, run it again for this one");
@@ -159,8 +187,7 @@ async fn set_banned(service: &Service, user_id: &UserId, banned: bool, act: &Act
     if let Some(error) = failed {
         return Err(error);
     }
-    if !banned {
-        service.store.mark_banned(user_id.as_str(), false, act).await?;
-    }
-    find(service, user_id).await
+    // Who was erased meanwhile is called otherwise.
+    let user_id = service.store.end_ban(ban, act).await?;
+    find(service, &user_id.parse()?).await
 }

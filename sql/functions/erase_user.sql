@@ -1,47 +1,64 @@
 -- Forgets who a player was: id, name, avatar and metadata are replaced, here and wherever tops and events keep them. Scores
 -- stay, under an id that says nothing. Archives and the ledger hold internal ids only. Whoever comes with the old id from now
--- on is somebody else. Doing it twice does it once. Gives the new id, and the closed periods whose tops named the player.
-CREATE FUNCTION centile.erase_user(p_user text, p_actor text DEFAULT session_user, OUT user_id text, OUT period_ids bigint[])
+-- on is somebody else. Gives the new id, and the closed periods whose tops named the player.
+--
+-- Called again with the new id it goes over all tops again, which changes nothing. Nobody can call it again with the old id, whose
+-- answer was lost: nothing is left that would tell what it was. So a caller may give the request an id of its own (p_request),
+-- which leads to the same answer for seven days.
+--
+-- With p_in_steps only the player is changed; centile_store.erase_from_tops goes on, some tops in each transaction. What is cut
+-- short there is found in centile_store.erasures.
+CREATE FUNCTION centile.erase_user(
+    p_user text, p_actor text DEFAULT session_user, p_request text DEFAULT NULL, p_in_steps boolean DEFAULT false,
+    OUT user_id text, OUT period_ids bigint[])
 LANGUAGE plpgsql VOLATILE
 AS $$
 #variable_conflict use_column
 DECLARE
     v_revision bigint;
+    v_erasure  centile_store.erasures;
     v_user     centile_store.users;
 BEGIN
-    PERFORM centile_store.user_named(p_user);
-    -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
-    -- whichever id. It takes some 65,536 tries, which is half a second.
-    LOOP
-        user_id := 'erased-' || gen_random_uuid();
-        EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
-    END LOOP;
-    -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
-    UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
-    SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
-    IF v_user.erased_at IS NOT NULL THEN
-        user_id := v_user.external_id;
-        period_ids := ARRAY(SELECT p.id FROM centile_store.periods p WHERE centile_store.names_player(p.frozen_top, v_user.id) ORDER BY p.id);
-        RETURN;
+    -- Two requests of one id are one.
+    PERFORM pg_advisory_xact_lock(hashtextextended('erasure ' || p_request, 0)) WHERE p_request IS NOT NULL;
+    SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
+    IF FOUND THEN
+        -- Somebody who came with the old id since is somebody else. Whoever was there before was not meant then.
+        IF EXISTS (SELECT FROM centile_store.users u
+                   WHERE u.external_id = p_user AND u.id <> v_erasure.user_id AND u.created_at < v_erasure.began_at) THEN
+            RAISE EXCEPTION 'another player was erased by the request %', quote_literal(p_request) USING ERRCODE = 'CB409';
+        END IF;
+        SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+    ELSE
+        PERFORM centile_store.user_named(p_user);
+        -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
+        -- whichever id. It takes some 65,536 tries, which is half a second.
+        LOOP
+            user_id := 'erased-' || gen_random_uuid();
+            EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
+        END LOOP;
+        -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
+        UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+        SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
-    UPDATE centile_store.users u
-    SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
-    WHERE u.id = v_user.id;
-    WITH renamed AS (
-        UPDATE centile_store.periods p
-        SET frozen_top = centile_store.renamed_in_top(p.frozen_top, v_user.id, user_id, '(erased)'), archive_revision = p.archive_revision + 1
-        WHERE centile_store.names_player(p.frozen_top, v_user.id)
-        RETURNING p.id)
-    SELECT coalesce(array_agg(r.id ORDER BY r.id), '{}') INTO period_ids FROM renamed r;
-    -- Delivered ones, too: they can be sent again.
-    UPDATE centile_store.outbox o
-    SET payload = jsonb_set(o.payload, '{top}', (
-        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = p_user THEN r.row || jsonb_build_object('user_id', user_id, 'user_name', '(erased)') ELSE r.row END ORDER BY r.place)
-        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
-    WHERE o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', p_user));
-    PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
+    IF v_user.erased_at IS NULL THEN
+        UPDATE centile_store.users u
+        SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
+        WHERE u.id = v_user.id;
+        PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
+        INSERT INTO centile_store.erasures (user_id, request_id, old_id) VALUES (v_user.id, p_request, p_user);
+    ELSE
+        user_id := v_user.external_id;
+        INSERT INTO centile_store.erasures AS e (user_id, request_id) VALUES (v_user.id, p_request)
+        ON CONFLICT ON CONSTRAINT erasures_pkey DO UPDATE
+        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id);
+    END IF;
+    period_ids := '{}';
+    IF NOT p_in_steps THEN
+        SELECT t.period_ids INTO period_ids FROM centile_store.erase_from_tops(user_id) t;
+    END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile.erase_user(text, text) IS
+COMMENT ON FUNCTION centile.erase_user(text, text, text, boolean) IS
 'Forgets who a player was, and keeps the scores. Example: SELECT user_id LIKE ''erased-%'' AS is_erased, cardinality(period_ids) AS tops FROM centile.erase_user(''ann'');';

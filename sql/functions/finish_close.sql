@@ -37,6 +37,7 @@ BEGIN
         'top', (SELECT coalesce(jsonb_agg(r.row - '{internal_id,rank_key,tie_key,avatar}'::text[] ORDER BY r.place), '[]')
                 FROM jsonb_array_elements(convert_from(v_top, 'UTF8')::jsonb -> 'rows') WITH ORDINALITY AS r (row, place)))
     FROM centile_store.boards b WHERE b.id = v_period.board_id;
+    PERFORM centile_store.list_named_players(p_period_id);
     RETURN true;
 END
 $$;

@@ -1,4 +1,4 @@
--- Callers' ids are kept for a time, and so are signatures of requests; a bounded step at a time, so that it never holds many rows.
+-- Callers' ids are kept for a time, and so are signatures of requests and erasures that are done; a bounded step at a time, so that it never holds many rows.
 CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
@@ -14,9 +14,14 @@ AS $$
     ), forgotten AS (
         DELETE FROM centile_store.signed_requests s USING old o
         WHERE s.key_id = o.key_id AND s.signature = o.signature RETURNING 1
+    ), done AS (
+        SELECT user_id FROM centile_store.erasures
+        WHERE done_at < now() - interval '7 days' ORDER BY user_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+    ), erased AS (
+        DELETE FROM centile_store.erasures e USING done d WHERE e.user_id = d.user_id RETURNING 1
     )
-    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten)
+    SELECT (SELECT count(*) FROM gone) + (SELECT count(*) FROM forgotten) + (SELECT count(*) FROM erased)
 $$;
 
 COMMENT ON FUNCTION centile.forget_expired_ids(integer) IS
-'Deletes callers'' ids and signatures of requests whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';
+'Deletes callers'' ids, signatures of requests and erasures whose time is over and returns how many. Example: SELECT centile.forget_expired_ids();';

@@ -36,6 +36,9 @@ BEGIN
     -- Nobody is renamed from here on, or the top would bring a name back that was to be forgotten. Before the period's row, which
     -- centile.erase_user locks after this one.
     PERFORM FROM centile_store.profile_revision FOR SHARE;
+    -- Whoever is erasing lists tops before locking periods, too.
+    INSERT INTO centile_store.named_players AS n (period_id, user_ids) VALUES (p_period_id, '{}')
+    ON CONFLICT ON CONSTRAINT named_players_pkey DO UPDATE SET user_ids = n.user_ids;
     -- In two: the top is frozen with the number of players.
     UPDATE centile_store.periods
     SET archive_players = v_players, archive_last_at = v_last_at, archive_revision = archive_revision + 1, cut_off_at = clock_timestamp(),
@@ -45,6 +48,7 @@ BEGIN
     UPDATE centile_store.periods SET frozen_top = centile_store.freeze_top(p_period_id)
     WHERE id = p_period_id
     RETURNING * INTO v_after;
+    PERFORM centile_store.list_named_players(p_period_id);
     PERFORM centile_store.note_act(p_actor, 'refresh', v_after.board_id,
         jsonb_build_object('revision', v_before.archive_revision, 'players', v_before.archive_players, 'batches', v_was),
         jsonb_strip_nulls(jsonb_build_object(

@@ -25,6 +25,8 @@ BEGIN
     INSERT INTO centile_store.webhooks (board_id, url, secret, sealed) VALUES (v_board.id, p_url, p_secret, p_sealed)
     ON CONFLICT (board_id) DO UPDATE SET url = excluded.url, secret = excluded.secret, sealed = excluded.sealed;
     IF v_was.board_id IS NULL THEN
+        -- By id, as whoever erases a player goes through them.
+        PERFORM FROM centile_store.outbox o WHERE o.board_id = v_board.id AND o.delivered_at IS NULL ORDER BY o.id FOR NO KEY UPDATE;
         UPDATE centile_store.outbox SET next_attempt_at = 'infinity'
         WHERE board_id = v_board.id AND delivered_at IS NULL;
     END IF;

@@ -24,7 +24,8 @@ pub enum CacheKey {
         size: u32,
     },
     /// The first players of a closed period, the bytes as PostgreSQL has them:
-    /// `closed:{epoch}:{period}:{revision}:top:{size}`, for ever. It never changes.
+    /// `closed:{epoch}:{period}:{revision}:top:{size}`, for a day. It never changes, and one of an old revision may name
+    /// somebody who has asked to be forgotten since.
     Closed {
         /// The database's epoch.
         epoch: String,
@@ -53,13 +54,13 @@ impl CacheKey {
         }
     }
 
-    /// How long a value of this key may be kept; `None` for ever.
+    /// How long a value of this key may be kept.
     #[must_use]
-    pub fn lifetime(&self) -> Option<Duration> {
+    pub fn lifetime(&self) -> Duration {
         match self {
-            Self::Counts { .. } | Self::Top { .. } => Some(Duration::from_mins(1)),
-            Self::User { .. } => Some(Duration::from_mins(5)),
-            Self::Closed { .. } => None,
+            Self::Counts { .. } | Self::Top { .. } => Duration::from_mins(1),
+            Self::User { .. } => Duration::from_mins(5),
+            Self::Closed { .. } => Duration::from_hours(24),
         }
     }
 }
@@ -103,14 +104,14 @@ mod tests {
     fn keys_and_lifetimes_are_as_designed() {
         let epoch = || "7-1-5".to_owned();
         let cases = [
-            (CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() }, "counts:3:7-1-5.12", Some(60)),
-            (CacheKey::Top { epoch: epoch(), ranking: 3, size: 100 }, "top:7-1-5:3:100", Some(60)),
-            (CacheKey::Closed { epoch: epoch(), period: 4, revision: 2, size: 10 }, "closed:7-1-5:4:2:top:10", None),
-            (CacheKey::User { user_id: "a b:c".to_owned() }, "user:a b:c", Some(300)),
+            (CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() }, "counts:3:7-1-5.12", 60),
+            (CacheKey::Top { epoch: epoch(), ranking: 3, size: 100 }, "top:7-1-5:3:100", 60),
+            (CacheKey::Closed { epoch: epoch(), period: 4, revision: 2, size: 10 }, "closed:7-1-5:4:2:top:10", 86_400),
+            (CacheKey::User { user_id: "a b:c".to_owned() }, "user:a b:c", 300),
         ];
         for (key, text, seconds) in cases {
             assert_eq!(key.to_string(), text);
-            assert_eq!(key.lifetime(), seconds.map(Duration::from_secs), "{text}");
+            assert_eq!(key.lifetime(), Duration::from_secs(seconds), "{text}");
         }
     }
 }

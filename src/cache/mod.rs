@@ -50,7 +50,7 @@ enum Place {
 #[derive(Debug, Clone)]
 struct Kept {
     value: Arc<[u8]>,
-    lifetime: Option<Duration>,
+    lifetime: Duration,
 }
 
 /// Why a call of the cache came to nothing.
@@ -266,11 +266,11 @@ struct Lifetimes;
 
 impl Expiry<String, Kept> for Lifetimes {
     fn expire_after_create(&self, _: &String, kept: &Kept, _: Instant) -> Option<Duration> {
-        kept.lifetime
+        Some(kept.lifetime)
     }
 
     fn expire_after_update(&self, _: &String, kept: &Kept, _: Instant, _: Option<Duration>) -> Option<Duration> {
-        kept.lifetime
+        Some(kept.lifetime)
     }
 }
 

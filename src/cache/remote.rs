@@ -94,14 +94,9 @@ impl Remote {
         }
     }
 
-    /// Stores `bytes` under `key`, over whatever is there, for `lifetime` or for ever.
-    pub(super) async fn put(&self, key: &str, bytes: &[u8], lifetime: Option<Duration>) -> Result<(), Failure> {
-        let mut command = cmd("SET");
-        command.arg(key).arg(bytes);
-        if let Some(lifetime) = lifetime {
-            command.arg("EX").arg(lifetime.as_secs());
-        }
-        self.call(&command).await
+    /// Stores `bytes` under `key`, over whatever is there, for `lifetime`.
+    pub(super) async fn put(&self, key: &str, bytes: &[u8], lifetime: Duration) -> Result<(), Failure> {
+        self.call(cmd("SET").arg(key).arg(bytes).arg("EX").arg(lifetime.as_secs())).await
     }
 
     /// Removes every key that `pattern` matches, however many others there are.

@@ -8,7 +8,7 @@ use crate::{
     Result,
     closing::{self, ExpiredArchive},
     config::Config,
-    layout, outbox, upkeep,
+    layout, outbox, upkeep, user,
 };
 
 /// Does what there is to do, and prints it.
@@ -16,6 +16,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
     with_service(config, async |service| {
         let forgotten = upkeep::keep_ledger(service).await?;
         output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
+        user::finish_erasures(service).await?;
         match closing::drop_expired(service).await? {
             None => output::print("archives    another centile is at them just now")?,
             Some(expired) => {

@@ -55,6 +55,9 @@ pub(super) enum Command {
     Erase {
         #[command(flatten)]
         player: Player,
+        /// An id of this request, up to 128 bytes that say nothing of the player: the same again gives the same answer, for seven days
+        #[arg(long, value_name = "TEXT")]
+        id: Option<String>,
         #[command(flatten)]
         by: By,
     },
@@ -109,9 +112,10 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let user = with_service(config, unban).await?;
             output::print(format!("player {} ({}) is not banned", user.user_id, user.name))
         }
-        Command::Erase { player, by } => {
+        Command::Erase { player, id, by } => {
             let by = by.actor()?;
-            let erased = with_service(config, async |service| user::erase(service, &player.user_id, &by).await).await?;
+            let erase = async |service: &_| user::erase(service, &player.user_id, id.as_deref(), &by).await;
+            let erased = with_service(config, erase).await?;
             output::print(erased)?;
             output::note("That is the player's id from now on. Scores are kept under it; the rest is gone.");
             Ok(())

@@ -7,7 +7,7 @@ use actix_web::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Api, Settings, body, caller,
@@ -141,20 +141,31 @@ pub(super) struct ErasedResponse {
     user_id: String,
 }
 
+/// Under which id.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EraseQuery {
+    /// An id of the request, 1 to 128 bytes that say nothing of the player. The same again gives the same answer, for seven days.
+    #[param(example = "5f0c1b7e", min_length = 1, max_length = 128)]
+    id: Option<String>,
+}
+
 /// Forget a player
 ///
 /// Needs an admin key. Id, name, avatar and metadata are replaced wherever they are kept, the frozen tops of closed periods included, and there
-/// is no way back. Scores stay under the new id. Whoever comes with the old id from now on is a new player.
+/// is no way back. Scores stay under the new id. Whoever comes with the old id from now on is a new player: to be able to ask once more where an
+/// answer was lost, give the request an id.
 #[utoipa::path(
     delete, path = "/v1/users/{user_id}", operation_id = "erase_user", tag = "administration", security(("key" = [])),
-    params(UserPath),
+    params(UserPath, EraseQuery),
     responses((status = 200, description = "The player is forgotten.", body = ErasedResponse), ActProblems),
 )]
 pub(super) async fn erase(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
-    query::none(&request)?;
-    let user_id = user::erase(&api.service, &user_id, &by).await?;
+    let EraseQuery { id } = query::parse(&request)?;
+    let user_id = user::erase(&api.service, &user_id, id.as_deref(), &by).await?;
     Ok(reply::written(StatusCode::OK, &ErasedResponse { user_id }))
 }
 

@@ -223,3 +223,45 @@ async fn rankings_of_the_second_schema_keep_their_players_counts_and_ranks() {
     let found: Vec<(String, i64)> = query_as(ranks).fetch_all(&pool).await.unwrap();
     assert_eq!(found, expected);
 }
+
+/// Two closed weeks of the fifth schema: the top of the second was refreshed, so that its event names others, and the first's archive is gone.
+const FIFTH: &str = r#"
+    INSERT INTO centile_store.users (external_id, name, lane_hash) SELECT n, upper(n), 1 FROM unnest('{ann,bob,cyd}'::text[]) AS n;
+    INSERT INTO centile_store.boards (slug, title, mode, score_order, ties, periods, lanes, time_zone, points_min, points_max)
+    VALUES ('main', 'Main', 'sum', 'desc', 'shared', '{week}', 1, 'UTC', 0, 100);
+    INSERT INTO centile_store.periods (board_id, kind, label, starts_at, ends_at, state, cut_off_at, archive_revision, archive_players, frozen_top, archive_dropped_at)
+    VALUES (1, 'week', '2024-01-01', '2024-01-01Z', '2024-01-08Z', 'closed', '2024-01-08Z', 1, 1, NULL, '2024-02-01Z'),
+           (1, 'week', '2024-01-08', '2024-01-08Z', '2024-01-15Z', 'closed', '2024-01-16Z', 2, 1,
+            convert_to('{"rows": [{"user_id": "cyd", "user_name": "CYD", "avatar": null, "internal_id": 3}], "players": 1}'::jsonb::text, 'UTF8'), NULL),
+           (1, 'week', '2024-01-15', '2024-01-15Z', '2024-01-22Z', 'closed', '2024-01-22Z', 1, 0, convert_to('{"rows": [], "players": 0}'::jsonb::text, 'UTF8'), NULL);
+    INSERT INTO centile_store.outbox (board_id, period_id, kind, payload)
+    SELECT 1, p, 'period_closed', jsonb_build_object('top', jsonb_build_array(jsonb_build_object('user_id', u, 'user_name', upper(u))))
+    FROM (VALUES (1, 'ann'), (2, 'bob')) AS v (p, u)"#;
+
+#[tokio::test]
+async fn whom_the_tops_of_the_fifth_schema_name_is_known_after_it() {
+    let db = TestDb::empty().await;
+    migrate_to(db.url(), &up_to(5)).await.unwrap();
+    db.execute(FIFTH).await;
+    let pool = db.pool().await;
+    migrate(&pool).await.unwrap();
+    let listed: Vec<(i64, Vec<i64>)> =
+        query_as("SELECT period_id, user_ids FROM centile_store.named_players ORDER BY period_id")
+            .fetch_all(&pool)
+            .await
+            .unwrap();
+    assert_eq!(listed, [(1, vec![1]), (2, vec![2, 3]), (3, vec![])]);
+    for (player, tops) in [("ann", 1), ("bob", 1), ("cyd", 1)] {
+        let found: i32 = query_scalar("SELECT cardinality(period_ids) FROM centile.erase_user($1)")
+            .bind(player)
+            .fetch_one(&pool)
+            .await
+            .unwrap();
+        assert_eq!(found, tops, "{player}");
+    }
+    let dump = db.data_dump();
+    for name in ["ANN", "BOB", "CYD"] {
+        let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        assert!(!dump.contains(name) && !dump.contains(&hex), "{name} is in {dump}");
+    }
+}

@@ -1,7 +1,9 @@
 //! Who may do what: `docs/access.md` has the matrix, and this makes each of its requests.
 
 mod audit;
+mod ban;
 mod erase;
+mod forget;
 mod keys;
 mod lookups;
 

@@ -12,8 +12,8 @@ use crate::{
     support::{Files, TestDb, import, redis_url, run},
 };
 
-const OLD_ID: &str = "ada-lovelace-1815";
-const NAME: &str = "Ada King";
+pub const OLD_ID: &str = "ada-lovelace-1815";
+pub const NAME: &str = "Ada King";
 const AVATAR: &str = "https://example.com/countess.png";
 const CLAN: &str = "Difference Engine";
 pub const WEEK: &str = "week:2024-01-15";
@@ -52,7 +52,7 @@ pub async fn played(db: &TestDb, site: &Site) {
 }
 
 /// What of `told` stands anywhere in the data of the database, as text or as bytes.
-fn found(db: &TestDb, told: &[&str]) -> Vec<String> {
+pub fn found(db: &TestDb, told: &[&str]) -> Vec<String> {
     let dump = db.data_dump();
     let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let here = |text: &&&str| dump.contains(**text) || dump.contains(&hex(text));

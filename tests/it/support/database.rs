@@ -1,18 +1,24 @@
 //! Databases for tests.
 
-use std::{process::Command, thread};
+use std::{
+    process::Command,
+    thread,
+    time::{Duration, Instant},
+};
 
 use centile::{
     local::{LocalPostgres, LocalRedis, PostgresOptions},
     store::migrate::migrate_url,
 };
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, task::JoinHandle};
 
 use super::{folder, next_number};
 
 /// The migrated database that tests get copies of.
 const TEMPLATE: &str = "centile_template";
+/// How long something may take that does happen.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The servers that the tests of this process share.
 struct Servers {
@@ -113,6 +119,31 @@ impl TestDb {
     /// Runs statements without parameters.
     pub async fn execute(&self, statements: &str) {
         execute(&self.url, statements.to_owned()).await.unwrap();
+    }
+
+    /// A session that has run these statements and goes no further: what they lock stays locked until it is dropped or told to go on.
+    pub async fn hold(&self, statements: &str) -> PgConnection {
+        let mut session = PgConnection::connect(&self.url).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(format!("BEGIN; {statements}"))).execute(&mut session).await.unwrap();
+        session
+    }
+
+    /// What becomes of these statements, which a session of its own runs from now on.
+    pub fn spawn(&self, statements: &str) -> JoinHandle<sqlx::Result<()>> {
+        let (url, statements) = (self.url.clone(), statements.to_owned());
+        tokio::spawn(async move { execute(&url, statements).await })
+    }
+
+    /// Returns when so many sessions wait for a lock, or `ended` says that none will.
+    pub async fn until_waiting(&self, sessions: i64, ended: impl Fn() -> bool) {
+        let mut asking = PgConnection::connect(&self.url).await.unwrap();
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let end = Instant::now() + PATIENCE;
+        while !ended() && sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut asking).await.unwrap() < sessions {
+            assert!(Instant::now() < end, "{sessions} sessions do not wait");
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The data as `pg_dump` writes them.

@@ -207,8 +207,9 @@ impl Load {
                 self.banned.lock().expect("no panic").push(user.clone());
                 let (status, text) =
                     self.send(self.client.post(format!("{url}/v1/users/{user}/ban")).json(&body)).await;
-                // A player without any score so far does not exist.
-                assert!([StatusCode::OK, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
+                // A player without any score so far does not exist; a later unban may have begun.
+                let allowed = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::CONFLICT];
+                assert!(allowed.contains(&status), "{status}: {text}");
                 self.acted(record, instance, &reason, status);
             }
             2 | 3 => {
@@ -216,7 +217,8 @@ impl Load {
                 let Some(user) = user else { return };
                 let (status, text) =
                     self.send(self.client.post(format!("{url}/v1/users/{user}/unban")).json(&body)).await;
-                assert!([StatusCode::OK, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
+                let allowed = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::CONFLICT];
+                assert!(allowed.contains(&status), "{status}: {text}");
                 self.acted(record, instance, &reason, status);
             }
             4 | 5 => {

@@ -1,0 +1,50 @@
+-- Goes on with an erasure: calls the player otherwise in the tops and events of the next p_limit closed periods that name the player,
+-- or of all. Gives those periods, whose archives have another revision now, and whether none is left. May be called again, or
+-- at once, and after the end, which does nothing.
+CREATE FUNCTION centile_store.erase_from_tops(p_user text, p_limit integer DEFAULT NULL, OUT period_ids bigint[], OUT is_done boolean)
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_user_id bigint := centile_store.user_named(p_user);
+    v_erasure centile_store.erasures;
+    v_name    text;
+BEGIN
+    SELECT e.* INTO v_erasure FROM centile_store.erasures e
+    WHERE e.user_id = v_user_id AND e.done_at IS NULL FOR UPDATE;
+    IF NOT FOUND THEN
+        period_ids := '{}';
+        is_done := true;
+        RETURN;
+    END IF;
+    SELECT u.name INTO v_name FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+    PERFORM centile_store.list_named_players();
+    period_ids := ARRAY(
+        SELECT n.period_id FROM centile_store.named_players n
+        WHERE n.user_ids @> ARRAY[v_erasure.user_id] AND n.period_id >= v_erasure.next_period_id
+        ORDER BY n.period_id LIMIT p_limit);
+    is_done := p_limit IS NULL OR cardinality(period_ids) < p_limit;
+    -- Periods first, then events, both by id: corrections and receivers change several of them, too.
+    PERFORM FROM centile_store.periods p WHERE p.id = ANY (period_ids) ORDER BY p.id FOR NO KEY UPDATE;
+    UPDATE centile_store.periods p
+    SET frozen_top = r.top, archive_revision = p.archive_revision + 1
+    FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
+          FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
+    WHERE p.id = r.id AND p.frozen_top <> r.top;
+    -- Delivered ones, too: they can be sent again.
+    PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
+    UPDATE centile_store.outbox o
+    SET payload = jsonb_set(o.payload, '{top}', (
+        SELECT jsonb_agg(CASE WHEN r.row ->> 'user_id' = v_erasure.old_id
+                              THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name)
+                              ELSE r.row END ORDER BY r.place)
+        FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
+    WHERE o.period_id = ANY (period_ids) AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
+    UPDATE centile_store.erasures e
+    SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
+        old_id = CASE WHEN NOT is_done THEN e.old_id END, done_at = CASE WHEN is_done THEN clock_timestamp() END
+    WHERE e.user_id = v_erasure.user_id;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.erase_from_tops(text, integer) IS
+'Goes on with an erasure in the next tops that name the player. Called by centile.erase_user. Example: SELECT t.is_done FROM centile.erase_user(''ann'', p_in_steps => true) e CROSS JOIN LATERAL centile_store.erase_from_tops(e.user_id, 100) t;';

@@ -1,0 +1,85 @@
+//! Bans and unbans, which go board by board: what comes between.
+
+use std::sync::Arc;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{query_as, raw_sql};
+use tokio::task::JoinHandle;
+
+use crate::{
+    http_api::site::{Answer, Site},
+    http_errors::refused,
+    support::TestDb,
+};
+
+/// A player with scores on three boards.
+async fn played(db: &TestDb) -> Arc<Site> {
+    let site = Site::start(db, &[]).await;
+    for slug in ["a", "b", "c"] {
+        site.board(json!({"slug": slug, "lanes": 1}), &[("ada", 5), ("bob", 4)]).await;
+    }
+    Arc::new(site)
+}
+
+/// What an administrator's call is answered, which goes on from now on.
+fn begin(site: &Arc<Site>, what: &str) -> JoinHandle<Answer> {
+    let (site, path) = (Arc::clone(site), format!("/v1/users/ada/{what}"));
+    tokio::spawn(async move { site.admin(Method::POST, &path, Value::Null).await })
+}
+
+/// Whoever goes over the boards gets no further than this one.
+async fn hold(db: &TestDb, board: &str) -> sqlx::PgConnection {
+    db.hold(&format!("SELECT FROM centile_store.board_lanes l JOIN centile_store.boards b ON b.id = l.board_id WHERE b.slug = '{board}' FOR UPDATE OF l")).await
+}
+
+/// Whether the player with the best score of board a is marked, and the boards whose rankings lack the player.
+async fn state(db: &TestDb) -> (bool, Vec<String>) {
+    query_as(
+        "SELECT u.banned_at IS NOT NULL, ARRAY(
+             SELECT b.slug::text FROM centile_store.boards b
+             WHERE NOT EXISTS (SELECT FROM centile.standings s WHERE s.board = b.slug AND s.kind = 'all_time' AND s.user_id = u.external_id)
+             ORDER BY b.slug)
+         FROM centile_store.users u WHERE u.id = 1",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_player_who_is_erased_meanwhile_is_banned_everywhere() {
+    let db = TestDb::new().await;
+    let site = played(&db).await;
+    let mut second = hold(&db, "b").await;
+    let ban = begin(&site, "ban");
+    db.until_waiting(1, || ban.is_finished()).await;
+    let erased = site.admin(Method::DELETE, "/v1/users/ada", Value::Null).await.is(200);
+    raw_sql("COMMIT").execute(&mut second).await.unwrap();
+    let banned = ban.await.unwrap().is(200);
+    assert_eq!((&banned["user_id"], &banned["banned"]), (&erased["user_id"], &json!(true)));
+    assert_eq!(state(&db).await, (true, ["a", "b", "c"].map(str::to_owned).to_vec()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_ban_and_an_unban_at_once_the_later_counts() {
+    let db = TestDb::new().await;
+    let site = played(&db).await;
+    for (first, later, wanted) in [("unban", "ban", (true, vec!["a", "b", "c"])), ("ban", "unban", (false, vec![]))] {
+        site.admin(Method::POST, &format!("/v1/users/ada/{later}"), Value::Null).await.is(200);
+        // The first has done a board and waits at the next; the later waits at the one that the first has done.
+        let mut second = hold(&db, "b").await;
+        let overtaken = begin(&site, first);
+        db.until_waiting(1, || overtaken.is_finished()).await;
+        let mut at_begin = hold(&db, "a").await;
+        let counts = begin(&site, later);
+        db.until_waiting(2, || counts.is_finished()).await;
+        raw_sql("COMMIT").execute(&mut second).await.unwrap();
+        let overtaken = overtaken.await.unwrap();
+        raw_sql("COMMIT").execute(&mut at_begin).await.unwrap();
+        assert_eq!(counts.await.unwrap().is(200)["banned"], later == "ban");
+        let (marked, lacking) = state(&db).await;
+        assert_eq!((marked, lacking.iter().map(String::as_str).collect()), wanted, "{later} after {first}");
+        refused(&overtaken, 409, "", "a later one has begun");
+    }
+}

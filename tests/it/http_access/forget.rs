@@ -1,0 +1,212 @@
+//! Erasures that are asked for twice, cut short, or must not look at tops that have nothing to do with the player; and who else
+//! changes the same rows meanwhile.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use sqlx::{query_as, query_scalar, raw_sql};
+
+use super::erase::{NAME, OLD_ID, WEEK, found, played};
+use crate::{
+    http_api::site::Site,
+    http_errors::refused,
+    support::{
+        Serve, TestDb,
+        proxy::{Proxy, Way},
+        run,
+    },
+};
+
+/// A board with closed weeks, in the tops of all of which the player is first.
+const WEEKS: &str = "
+    SELECT centile.create_board('main', p_periods => '{week}');
+    SELECT centile.put_user('ada-lovelace-1815', 'Ada King');
+    SELECT centile.ensure_users('{bob}');
+    SELECT centile.ensure_ledger_months('2024-01-01', '2024-03-01');
+    SELECT centile.correct_score('main', u, 20, '2024-01-01 12:00Z'::timestamptz + w * interval '7 days', 'first', 'dora')
+    FROM generate_series(0, 4) AS w, unnest('{ada-lovelace-1815,bob}'::text[]) AS u";
+
+/// Closes a week of [`WEEKS`], and all before.
+const CLOSE: &str = "
+    SELECT centile_store.build_archive(c.id), centile_store.compare_archive(c.id), centile_store.finish_close(c.id, c.at)
+    FROM (SELECT id, centile_store.cut_off_period(id) AS at FROM centile_store.periods WHERE state = 'open' ORDER BY id) c";
+
+/// Tops in which nobody is called by the old name any more, of all.
+const RENAMED: &str = "
+    SELECT count(*) FILTER (WHERE convert_from(frozen_top, 'UTF8') NOT LIKE '%Ada King%'), count(*)
+    FROM centile_store.periods WHERE frozen_top IS NOT NULL";
+
+async fn weeks(db: &TestDb) {
+    db.execute(WEEKS).await;
+    db.execute(CLOSE).await;
+}
+
+#[tokio::test]
+async fn tops_that_do_not_name_the_player_are_not_looked_at() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    db.execute("SELECT centile.ensure_users('{cyd}'); SELECT centile.put_user('eve', 'Eve')").await;
+    // Whoever reads it fails.
+    db.execute("UPDATE centile_store.periods SET frozen_top = 'no JSON'").await;
+    db.execute("SELECT centile.erase_user('eve')").await;
+    let error = sqlx::query("SELECT centile.erase_user('bob')").execute(&db.pool().await).await.unwrap_err();
+    assert!(error.to_string().contains("json"), "those that do are: {error}");
+}
+
+#[tokio::test]
+async fn an_id_of_the_request_leads_to_the_same_answer() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    played(&db, &site).await;
+    let erase = async |user: &str, id: &str| {
+        site.admin(Method::DELETE, &format!("/v1/users/{user}?id={id}"), Value::Null).await
+    };
+    let first = erase(OLD_ID, "request-1").await.is(200);
+    // The answer was lost.
+    assert_eq!(erase(OLD_ID, "request-1").await.is(200), first);
+    assert_eq!(run(&db, &["user", "erase", OLD_ID, "--id", "request-1"]).well().trim(), first["user_id"]);
+    assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
+    site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(404);
+
+    // Whoever came with the old id since is somebody else, and was not meant.
+    site.admin(Method::PUT, &format!("/v1/users/{OLD_ID}"), json!({"name": "Another"})).await.is(201);
+    assert_eq!(erase(OLD_ID, "request-1").await.is(200), first);
+    assert_eq!(site.get(&format!("/v1/users/{OLD_ID}")).await.is(200)["name"], "Another");
+    // Nor is it an answer about somebody who was there before.
+    refused(&erase("bob", "request-1").await, 409, "", "another player's request");
+    assert_eq!(site.get("/v1/users/bob").await.is(200)["user_id"], "bob");
+    let second = erase(OLD_ID, "request-2").await.is(200);
+    assert_ne!(second, first);
+    refused(&erase("bob", "").await, 422, "id", "an empty id");
+    refused(&erase("bob", &"x".repeat(129)).await, 422, "id", "a long id");
+
+    let log: i64 = query_scalar("SELECT count(*) FROM centile.audit_log WHERE action = 'erase'")
+        .fetch_one(&db.pool().await)
+        .await
+        .unwrap();
+    assert_eq!(log, 2, "each erasure once");
+    // For seven days.
+    db.execute("UPDATE centile_store.erasures SET done_at = done_at - interval '8 days'").await;
+    run(&db, &["maintain"]).well();
+    assert_eq!(erase(OLD_ID, "request-1").await.status, 404);
+}
+
+#[tokio::test]
+async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_database() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    let pool = db.pool().await;
+    // One that was frozen by functions that list nobody, and one that was refreshed by such.
+    db.execute("DELETE FROM centile_store.named_players WHERE period_id = 2").await;
+    db.execute("UPDATE centile_store.named_players SET user_ids = '{}', cut_off_at = cut_off_at - interval '1 hour' WHERE period_id = 3").await;
+    let erased: String = query_scalar("SELECT user_id FROM centile.erase_user($1, p_in_steps => true)")
+        .bind(OLD_ID)
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    let step: (Vec<i64>, bool) = query_as("SELECT period_ids, is_done FROM centile_store.erase_from_tops($1, 2)")
+        .bind(&erased)
+        .fetch_one(&pool)
+        .await
+        .unwrap();
+    assert_eq!(step, (vec![1, 2], false));
+    let counts: (i64, i64) = query_as(RENAMED).fetch_one(&pool).await.unwrap();
+    assert_eq!(counts, (2, 5));
+    // The instance is killed here.
+    run(&db, &["maintain"]).well();
+    let counts: (i64, i64) = query_as(RENAMED).fetch_one(&pool).await.unwrap();
+    assert_eq!(counts, (5, 5));
+    assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
+    let revisions: Vec<i32> =
+        query_scalar("SELECT archive_revision FROM centile_store.periods ORDER BY id").fetch_all(&pool).await.unwrap();
+    assert_eq!(revisions, [2; 5], "each is changed once");
+    // Again: the same periods, and nothing changes.
+    let before = db.data_dump();
+    let again: Vec<i64> =
+        query_scalar("SELECT period_ids FROM centile.erase_user($1)").bind(&erased).fetch_one(&pool).await.unwrap();
+    assert_eq!(again, [1, 2, 3, 4, 5]);
+    let tops = |dump: &str| dump.lines().filter(|line| line.contains("\\\\x7b")).map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(tops(&db.data_dump()), tops(&before));
+    run(&db, &["verify"]).well();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_that_has_erased_shows_no_old_list_while_the_database_is_away() {
+    let db = TestDb::new().await;
+    let proxy = Proxy::to(db.port()).await;
+    let (url, prefix) = (proxy.instead(db.url()), db.redis_prefix());
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &[])).await.unwrap();
+    let site = Site::of(serve, db.url());
+    played(&db, &site).await;
+    let lists = [format!("/v1/boards/main/scores?period={WEEK}"), "/v1/boards/main/scores".to_owned()];
+    for list in &lists {
+        assert!(site.get(list).await.text.contains(NAME), "{list}");
+    }
+    site.admin(Method::DELETE, &format!("/v1/users/{OLD_ID}"), Value::Null).await.is(200);
+    proxy.set(Way::Reset);
+    for list in &lists {
+        let answer = site.get(list).await;
+        assert!(answer.status == 503 && !answer.text.contains(NAME), "{answer:?}");
+    }
+}
+
+/// The player enters the top by a correction, which a refresh takes in that is not committed yet.
+#[tokio::test]
+async fn a_refresh_that_is_under_way_brings_no_name_back() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    db.execute(
+        "SELECT centile.put_user('cyd-1', 'Cyd King');
+         SELECT centile.correct_score('main', 'cyd-1', 90, '2024-01-02 12:00Z', 'late', 'dora')",
+    )
+    .await;
+    let mut refreshing = db.hold("SELECT centile_store.refresh_archive(1, 'dora', 'late')").await;
+    let erasing = db.spawn("SELECT centile.erase_user('cyd-1')");
+    db.until_waiting(1, || erasing.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut refreshing).await.unwrap();
+    erasing.await.unwrap().unwrap();
+    let first: String = query_scalar(
+        "SELECT convert_from(frozen_top, 'UTF8')::jsonb #>> '{rows,0,user_name}' FROM centile_store.periods WHERE id = 1",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap();
+    assert_eq!(first, "(erased)");
+    assert_eq!(found(&db, &["cyd-1", "Cyd King"]), Vec::<String>::new());
+}
+
+/// Rows that were changed lie behind the others, so that whoever takes them as they lie takes the first last.
+#[tokio::test]
+async fn a_correction_of_several_weeks_and_an_erasure_wait_for_each_other_in_one_order() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    db.execute("UPDATE centile_store.periods SET corrected_at = now() WHERE id = 1").await;
+    let mut last = db.hold("SELECT FROM centile_store.periods WHERE id = 5 FOR UPDATE").await;
+    let erasing = db.spawn(&format!("SELECT centile.erase_user('{OLD_ID}')"));
+    db.until_waiting(1, || erasing.is_finished()).await;
+    let correcting = db.spawn("SELECT centile_store.mark_corrected('{2,1}')");
+    db.until_waiting(2, || correcting.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut last).await.unwrap();
+    erasing.await.unwrap().unwrap();
+    correcting.await.unwrap().unwrap();
+    assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_first_webhook_and_an_erasure_wait_for_each_other_in_one_order() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    db.execute(
+        "UPDATE centile_store.outbox SET attempts = 1, next_attempt_at = now() + interval '1 hour' WHERE id = 1",
+    )
+    .await;
+    let mut last = db.hold("SELECT FROM centile_store.outbox WHERE id = 5 FOR UPDATE").await;
+    let setting =
+        db.spawn("SELECT centile.set_webhook('main', 'http://127.0.0.1:9/', decode(repeat('5a', 32), 'hex'))");
+    db.until_waiting(1, || setting.is_finished()).await;
+    let erasing = db.spawn(&format!("SELECT centile.erase_user('{OLD_ID}')"));
+    db.until_waiting(2, || erasing.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut last).await.unwrap();
+    setting.await.unwrap().unwrap();
+    erasing.await.unwrap().unwrap();
+    assert_eq!(found(&db, &[OLD_ID, NAME]), Vec::<String>::new());
+}
