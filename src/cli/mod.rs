@@ -56,7 +56,7 @@ enum Command {
     /// The database and the Redis of the settings are not used. Ctrl-C stops all that was started; the next start finds the data again.
     Demo(config::Demo),
     /// Bring the database to this program's schema; again is harmless
-    Migrate,
+    Migrate(migrate::Migrate),
     /// Serve the HTTP API until SIGINT or SIGTERM
     Serve(config::Serve),
     /// Make, change and show boards
@@ -147,7 +147,7 @@ async fn run(cli: Cli) -> Result<()> {
     }
     match cli.command {
         Command::Demo(settings) => demo::run(config, &settings).await,
-        Command::Migrate => migrate::run(config.database_url()?).await,
+        Command::Migrate(how) => migrate::run(config.database_url()?, how).await,
         Command::Serve(settings) => serve::run(config, &settings).await,
         Command::Board(command) => board::run(config, command).await,
         Command::Key(command) => key::run(config, command).await,

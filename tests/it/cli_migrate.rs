@@ -1,5 +1,6 @@
 //! `centile migrate`: safe at once, and safe again.
 
+mod locks;
 mod serving;
 
 use std::process::{Output, Stdio};

@@ -2,9 +2,9 @@
 //! views under `sql/`, whenever they differ from what the database has.
 //!
 //! Safe to run any number of times, at once, and to kill half-way: one session-level advisory lock lets one in, and
-//! every step is a transaction. A pooler that shares sessions is refused: the lock would stay with whoever comes next.
+//! every step is a transaction. None waits for a lock for longer than a moment ([`turn`]). A pooler that shares sessions is refused: the lock would stay with whoever comes next.
 
-use std::{fmt, str::FromStr as _};
+use std::{fmt, str::FromStr as _, time::Duration};
 
 use refinery_core::{
     AsyncMigrate, Migration, Runner,
@@ -18,10 +18,13 @@ use crate::{Error, Result};
 mod check;
 mod files;
 mod objects;
+mod turn;
 
 pub use check::check_url;
 pub(super) use check::{Edition, edition};
 pub use files::Files;
+
+use self::turn::{LOCK_TIMEOUT, Patience, is_locked};
 
 /// Key of the advisory lock: "centile" in ASCII.
 const LOCK: i64 = 0x0063_656e_7469_6c65;
@@ -46,6 +49,9 @@ const CREATE_HISTORY: &str = "
     END
     $$";
 
+/// How long to go on trying to get locks unless told otherwise.
+pub const LOCK_WAIT: Duration = Duration::from_mins(5);
+
 /// What a run did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
@@ -67,21 +73,26 @@ impl fmt::Display for Report {
 
 /// Migrates the database that `pool` connects to, on a connection that is closed afterwards.
 ///
-/// [`Error::Unavailable`] when there is no connection; [`Error::Internal`], with PostgreSQL's words, when a step fails
+/// [`Error::Unavailable`] when there is no connection, or others have had a lock for [`LOCK_WAIT`]; [`Error::Internal`], with PostgreSQL's words, when a step fails
 /// or the database was migrated by a program that this one does not know about.
 pub async fn migrate(pool: &PgPool) -> Result<Report> {
     let connection = pool.acquire().await.map_err(unavailable)?.detach();
-    migrate_and_close(connection, &Files::embedded()).await
+    migrate_and_close(connection, &Files::embedded(), LOCK_WAIT).await
 }
 
 /// Migrates the database at `database_url`, as [`migrate`].
 pub async fn migrate_url(database_url: &str) -> Result<Report> {
-    migrate_to(database_url, &Files::embedded()).await
+    migrate_within(database_url, LOCK_WAIT).await
+}
+
+/// Migrates the database at `database_url`, as [`migrate`], and gives up when others have had a lock that it needs for `lock_wait`.
+pub async fn migrate_within(database_url: &str, lock_wait: Duration) -> Result<Report> {
+    migrate_and_close(connect(database_url).await?, &Files::embedded(), lock_wait).await
 }
 
 /// Migrates the database at `database_url` to the schema that `files` make; for tools that work on the files.
 pub async fn migrate_to(database_url: &str, files: &Files) -> Result<Report> {
-    migrate_and_close(connect(database_url).await?, files).await
+    migrate_and_close(connect(database_url).await?, files, LOCK_WAIT).await
 }
 
 /// A session with the database at `url`.
@@ -111,14 +122,14 @@ async fn connect(url: &str) -> Result<PgConnection> {
     if row.try_get(0).map_err(unavailable)? { Ok(connection) } else { Err(is_pooler()) }
 }
 
-async fn migrate_and_close(mut connection: PgConnection, files: &Files) -> Result<Report> {
-    let report = run(&mut connection, files).await;
+async fn migrate_and_close(mut connection: PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {
+    let report = run(&mut connection, files, lock_wait).await;
     // Closing gives the lock back, also after an error; should it fail, the server notices the lost connection.
     connection.close().await.ok();
     report
 }
 
-async fn run(connection: &mut PgConnection, files: &Files) -> Result<Report> {
+async fn run(connection: &mut PgConnection, files: &Files, lock_wait: Duration) -> Result<Report> {
     // Waiting for another `migrate`, and building an index, may take longer than a service allows its requests.
     sqlx::raw_sql("SET statement_timeout = 0; SET lock_timeout = 0; SET idle_in_transaction_session_timeout = 0")
         .execute(&mut *connection)
@@ -129,13 +140,19 @@ async fn run(connection: &mut PgConnection, files: &Files) -> Result<Report> {
         .execute(&mut *connection)
         .await
         .map_err(failed("lock the database against other migrations"))?;
-    let migrations = apply_migrations(connection, files).await?;
-    let objects = objects::apply(connection, files).await?;
+    sqlx::raw_sql(LOCK_TIMEOUT).execute(&mut *connection).await.map_err(failed("limit waiting for locks"))?;
+    let mut patience = Patience::new(lock_wait);
+    let migrations = apply_migrations(connection, files, &mut patience).await?;
+    let objects = objects::apply(connection, files, &mut patience).await?;
     Ok(Report { migrations, objects })
 }
 
 /// Applies the migrations that the database has not seen; gives their names.
-async fn apply_migrations(connection: &mut PgConnection, files: &Files) -> Result<Vec<String>> {
+async fn apply_migrations(
+    connection: &mut PgConnection,
+    files: &Files,
+    patience: &mut Patience,
+) -> Result<Vec<String>> {
     let mut migrations = Vec::new();
     for (path, text) in &files.migrations {
         let name = path.trim_start_matches("migrations/").trim_end_matches(".sql");
@@ -143,7 +160,12 @@ async fn apply_migrations(connection: &mut PgConnection, files: &Files) -> Resul
     }
     let mut runner = Runner::new(&migrations);
     runner.set_migration_table_name(HISTORY);
-    let report = runner.run_async(&mut Session(connection)).await.map_err(|error| {
+    let mut session = Session { connection, patience, gave_up: None };
+    let report = runner.run_async(&mut session).await;
+    if let Some(error) = session.gave_up {
+        return Err(error);
+    }
+    let report = report.map_err(|error| {
         let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
         Error::Internal(format!("cannot migrate: {error}{cause}"))
     })?;
@@ -151,38 +173,57 @@ async fn apply_migrations(connection: &mut PgConnection, files: &Files) -> Resul
 }
 
 /// A connection, as refinery wants to see it.
-struct Session<'a>(&'a mut PgConnection);
+struct Session<'a> {
+    connection: &'a mut PgConnection,
+    patience: &'a mut Patience,
+    /// Why there was no patience left; refinery knows errors of sqlx only.
+    gave_up: Option<Error>,
+}
 
 impl AsyncTransaction for Session<'_> {
     type Error = sqlx::Error;
 
     async fn execute<'a, T: Iterator<Item = &'a str> + Send + 'a>(&mut self, queries: T) -> Result<usize, sqlx::Error> {
-        let mut transaction = self.0.begin().await?;
-        let mut count = 0;
-        for query in queries {
-            // The history lies in a schema that the first migration makes: it comes between that migration and the
-            // statement that records it.
-            if count > 0 {
-                sqlx::raw_sql(CREATE_HISTORY).execute(&mut *transaction).await?;
+        let queries: Vec<&str> = queries.collect();
+        loop {
+            match apply_migration(self.connection, &queries).await {
+                Err(error) if is_locked(&error) => {
+                    if let Err(reason) = self.patience.wait(self.connection).await {
+                        self.gave_up = Some(reason);
+                        return Err(error);
+                    }
+                }
+                done => return done,
             }
-            // Migrations of this repository and refinery's own statements, nothing from outside.
-            sqlx::raw_sql(AssertSqlSafe(query.to_owned())).execute(&mut *transaction).await?;
-            count += 1;
         }
-        transaction.commit().await?;
-        Ok(count)
     }
+}
+
+/// Runs a migration and what records it, in one transaction; gives how many statements that were.
+async fn apply_migration(connection: &mut PgConnection, queries: &[&str]) -> Result<usize, sqlx::Error> {
+    let mut transaction = connection.begin().await?;
+    for (place, query) in queries.iter().enumerate() {
+        // The history lies in a schema that the first migration makes: it comes between that migration and the
+        // statement that records it.
+        if place > 0 {
+            sqlx::raw_sql(CREATE_HISTORY).execute(&mut *transaction).await?;
+        }
+        // Migrations of this repository and refinery's own statements, nothing from outside.
+        sqlx::raw_sql(AssertSqlSafe((*query).to_owned())).execute(&mut *transaction).await?;
+    }
+    transaction.commit().await?;
+    Ok(queries.len())
 }
 
 impl AsyncQuery<Vec<Migration>> for Session<'_> {
     async fn query(&mut self, query: &str) -> Result<Vec<Migration>, sqlx::Error> {
         let there: bool = sqlx::query_scalar("SELECT to_regclass('centile_store.schema_history') IS NOT NULL")
-            .fetch_one(&mut *self.0)
+            .fetch_one(&mut *self.connection)
             .await?;
         if !there {
             return Ok(Vec::new());
         }
-        let rows = sqlx::query(AssertSqlSafe(query.to_owned())).fetch_all(&mut *self.0).await?;
+        let rows = sqlx::query(AssertSqlSafe(query.to_owned())).fetch_all(&mut *self.connection).await?;
         rows.iter()
             .map(|row| {
                 let applied_on: String = row.try_get("applied_on")?;

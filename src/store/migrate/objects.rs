@@ -8,8 +8,9 @@ use super::{
     failed,
     files::{File, Files},
     internal,
+    turn::{Patience, is_locked},
 };
-use crate::Result;
+use crate::{Error, Result};
 
 /// Drops all functions and views of schema `centile`, all functions of `centile_store`, and the triggers that call them:
 /// whatever an earlier edition of `sql/` made, also under names that no longer occur. Never a table, never CASCADE:
@@ -66,32 +67,63 @@ const DROP: &str = "
 /// SQLSTATEs of an object that refers to one that is not there yet: undefined function, table, object.
 const NOT_THERE_YET: [&str; 3] = ["42883", "42P01", "42704"];
 
-/// Replaces functions and views, in one transaction, if they are of another edition; gives the number of files.
-pub(super) async fn apply(connection: &mut PgConnection, files: &Files) -> Result<usize> {
+/// Replaces functions and views, in one transaction, if they are of another edition; gives the number of files. Tried again while
+/// others have locks that it needs.
+pub(super) async fn apply(connection: &mut PgConnection, files: &Files, patience: &mut Patience) -> Result<usize> {
     let hash = hash_of(files);
+    loop {
+        match replace(connection, files, &hash).await {
+            Err(Failure::Locked) => patience.wait(connection).await?,
+            Err(Failure::Other(error)) => return Err(error),
+            Ok(objects) => return Ok(objects),
+        }
+    }
+}
+
+/// Why functions and views were not replaced.
+enum Failure {
+    /// Somebody else had a lock.
+    Locked,
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+/// What a failed statement means; before PostgreSQL's words stand those that `told` adds.
+fn failure(error: &sqlx::Error, told: impl FnOnce(&sqlx::Error) -> Error) -> Failure {
+    if is_locked(error) { Failure::Locked } else { Failure::Other(told(error)) }
+}
+
+async fn replace(connection: &mut PgConnection, files: &Files, hash: &str) -> Result<usize, Failure> {
     let mut transaction = connection.begin().await.map_err(failed("begin"))?;
     let applied: Option<String> = sqlx::query_scalar("SELECT hash FROM centile_store.applied_sql")
         .fetch_optional(&mut *transaction)
         .await
         .map_err(failed("read centile_store.applied_sql"))?;
-    if applied.as_deref() == Some(hash.as_str()) {
+    if applied.as_deref() == Some(hash) {
         return Ok(0);
     }
     // Names are to be written out in sql/: an empty search path holds every file to that.
     sqlx::raw_sql("SET LOCAL search_path = ''").execute(&mut *transaction).await.map_err(failed("set search_path"))?;
-    sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(failed("drop the previous functions and views"))?;
+    sqlx::raw_sql(DROP).execute(&mut *transaction).await.map_err(|error| {
+        failure(&error, |error| Error::Internal(format!("cannot drop the previous functions and views: {error}")))
+    })?;
     create(&mut transaction, files).await?;
     let (path, text) = &files.grants;
     sqlx::raw_sql(AssertSqlSafe(text.clone()))
         .execute(&mut *transaction)
         .await
-        .map_err(|error| internal(path, &error))?;
+        .map_err(|error| failure(&error, |error| internal(path, error)))?;
     sqlx::raw_sql("DELETE FROM centile_store.applied_sql")
         .execute(&mut *transaction)
         .await
         .map_err(failed("forget the previous edition"))?;
     sqlx::query("INSERT INTO centile_store.applied_sql (hash, applied_at) VALUES ($1, now())")
-        .bind(&hash)
+        .bind(hash)
         .execute(&mut *transaction)
         .await
         .map_err(failed("write centile_store.applied_sql"))?;
@@ -100,7 +132,7 @@ pub(super) async fn apply(connection: &mut PgConnection, files: &Files) -> Resul
 }
 
 /// Runs every file; one that needs an object of a later file is tried again after that.
-async fn create(connection: &mut PgConnection, files: &Files) -> Result<()> {
+async fn create(connection: &mut PgConnection, files: &Files) -> Result<(), Failure> {
     let mut left: Vec<&File> = files.objects.iter().collect();
     loop {
         let before = left.len();
@@ -114,7 +146,7 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<()> {
                     savepoint.rollback().await.map_err(failed("roll back to a savepoint"))?;
                     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
                     if !NOT_THERE_YET.contains(&code.as_ref()) {
-                        return Err(internal(path, &error));
+                        return Err(failure(&error, |error| internal(path, error)));
                     }
                     first_error.get_or_insert_with(|| internal(path, &error));
                     later.push(object);
@@ -123,7 +155,7 @@ async fn create(connection: &mut PgConnection, files: &Files) -> Result<()> {
         }
         match first_error {
             None => return Ok(()),
-            Some(error) if later.len() == before => return Err(error),
+            Some(error) if later.len() == before => return Err(Failure::Other(error)),
             Some(_) => left = later,
         }
     }

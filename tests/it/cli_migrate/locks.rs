@@ -1,0 +1,101 @@
+//! `centile migrate` while somebody has left a transaction open: it waits, and nobody else does.
+
+use std::{
+    io::{BufRead as _, BufReader, Read as _},
+    process::{Child, Stdio},
+    time::{Duration, Instant},
+};
+
+use centile::store::migrate::migrate_to;
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, raw_sql};
+
+use super::up_to;
+use crate::support::{TestDb, centile};
+
+/// The last schema but one.
+const BEFORE: u32 = 5;
+/// How long what others do may take beside it.
+const OTHERS: Duration = Duration::from_secs(20);
+
+fn start(db: &TestDb, flags: &[&str]) -> Child {
+    let mut command = centile();
+    command.arg("migrate").args(flags).env("DATABASE_URL", db.url());
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What it says of whoever is in the way, so that it has tried by then; its standard error goes on.
+fn first_words(migrating: &mut Child) -> (String, BufReader<std::process::ChildStderr>) {
+    let mut said = BufReader::new(migrating.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    (line, said)
+}
+
+/// A transaction that was left open after `statement`, and the number of its session.
+async fn left_open(db: &TestDb, statement: &str) -> (PgConnection, i32) {
+    let mut session = db.hold(statement).await;
+    let pid = sqlx::query_scalar("SELECT pg_backend_pid()").fetch_one(&mut session).await.unwrap();
+    (session, pid)
+}
+
+/// Functions and views are of another edition, and somebody has read one of them.
+async fn with_a_view() -> (TestDb, &'static str, &'static str) {
+    let db = TestDb::new().await;
+    db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;
+    (db, "SELECT count(*) FROM centile.boards", "SELECT count(*) FROM centile.boards")
+}
+
+/// A migration has to be applied to a table that somebody has read.
+async fn with_a_table() -> (TestDb, &'static str, &'static str) {
+    let db = TestDb::empty().await;
+    migrate_to(db.url(), &up_to(BEFORE)).await.unwrap();
+    (
+        db,
+        "SELECT count(*) FROM centile_store.users",
+        "INSERT INTO centile_store.users (external_id, name, lane_hash) SELECT gen_random_uuid(), 'N', 1",
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_go_on_while_it_waits_for_a_transaction_that_was_left_open() {
+    for (db, read, others_do) in [with_a_view().await, with_a_table().await] {
+        let (mut reader, pid) = left_open(&db, read).await;
+        let mut migrating = start(&db, &[]);
+        let mut other = PgConnection::connect(db.url()).await.unwrap();
+        // From its first try on.
+        db.until_waiting(1, || false).await;
+        let begin = Instant::now();
+        for _ in 0..20 {
+            raw_sql(AssertSqlSafe(format!("SET statement_timeout = '{}s'; {others_do}", OTHERS.as_secs())))
+                .execute(&mut other)
+                .await
+                .unwrap();
+        }
+        assert!(begin.elapsed() < OTHERS, "others waited for {:?}", begin.elapsed());
+        let (line, mut said) = tokio::task::block_in_place(|| first_words(&mut migrating));
+        assert!(line.contains(&format!("session {pid}")) && line.contains("centile"), "{line}");
+        raw_sql("COMMIT").execute(&mut reader).await.unwrap();
+        let output = tokio::task::block_in_place(|| migrating.wait_with_output().unwrap());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && printed.contains("replaced"), "{printed}{rest}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn it_gives_up_and_has_changed_nothing_when_that_takes_too_long() {
+    for (db, read, _) in [with_a_view().await, with_a_table().await] {
+        let before = db.dump();
+        let (_reader, pid) = left_open(&db, read).await;
+        let output = tokio::task::block_in_place(|| start(&db, &["--lock-wait", "1"]).wait_with_output().unwrap());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let last = said.lines().last().unwrap();
+        assert!(
+            last.starts_with("error: ") && last.contains(&format!("session {pid}")) && last.contains("for 1 s"),
+            "{said}"
+        );
+        assert_eq!(db.dump(), before);
+    }
+}
