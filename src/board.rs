@@ -576,3 +576,71 @@ impl BoardCache {
         answered_at.is_none_or(|answered_at| answered_at.saturating_duration_since(seen_at) < SEEN_LATELY)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::service::Settings;
+
+    /// A board that everybody may read, as PostgreSQL gave it.
+    fn public(slug: &str) -> Result<Board> {
+        Ok(Board {
+            id: 1,
+            slug: slug.parse()?,
+            title: "Main".to_owned(),
+            mode: Mode::Sum,
+            order: Order::Desc,
+            ties: Ties::Shared,
+            periods: vec![PeriodKind::AllTime],
+            lanes: 1,
+            time_zone: "UTC".to_owned(),
+            points_min: 0,
+            points_max: 100,
+            frozen_top_size: 100,
+            kept_archives: KeptArchives::new(),
+            reading: Reading::Public,
+            events_per_minute: None,
+            gain_max: GainMax::new(),
+            on_violation: OnViolation::Refuse,
+            created_at: DateTime::UNIX_EPOCH,
+        })
+    }
+
+    #[tokio::test]
+    async fn while_the_database_is_away_a_board_unseen_for_long_before_asks_readers_for_a_key() -> Result<()> {
+        // Nobody listens there.
+        let service = Service::connect(&Settings {
+            database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
+            pooler_url: None,
+            redis_url: None,
+            redis_ca: None,
+            redis_prefix: "p".to_owned(),
+            read_connections: 1,
+            write_connections: 1,
+            statement_timeout: Duration::from_secs(1),
+            pool_wait: Duration::from_millis(100),
+            master_keys: None,
+            maintenance_every: None,
+        })
+        .await?;
+        // The outage began a while ago; so long before it each board was seen.
+        let now = Instant::now();
+        let ago = |time: Duration| now.checked_sub(time).unwrap_or(now);
+        let outage = Duration::from_mins(3);
+        for (slug, before, wanted) in [
+            ("seen", Duration::ZERO, Reading::Public),
+            ("lately", Duration::from_secs(59), Reading::Public),
+            ("long", Duration::from_secs(61), Reading::Key),
+        ] {
+            let seen_at = ago(outage + before);
+            service.boards.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
+            *service.boards.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(ago(outage));
+            let found = find(&service, &slug.parse()?).await?;
+            assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
+        }
+        let unknown = find(&service, &"unknown".parse()?).await;
+        assert!(matches!(unknown, Err(Error::Unavailable { .. })), "{unknown:?}");
+        service.shut_down().await;
+        Ok(())
+    }
+}

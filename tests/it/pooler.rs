@@ -1,8 +1,9 @@
 //! The service behind `PgBouncer` in transaction mode: sessions are few, and lent for one transaction.
 
-use std::{sync::Arc, time::Duration};
+use std::{str::FromStr as _, sync::Arc, time::Duration};
 
 use serde_json::json;
+use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions, query_scalar, raw_sql};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -106,4 +107,39 @@ async fn a_pooler_in_the_place_of_the_database_is_refused() {
     }
     let pooler = Pooler::start(folder("pooler"), db.url(), SESSIONS, "");
     run(&serve, &pooler.instead(db.url()), Some(other.url())).refused(1, &["different databases"]);
+}
+
+/// A transaction that is given up while it waits for a session would begin once there is one, and keep it for nobody.
+#[tokio::test]
+async fn a_transaction_that_was_given_up_keeps_no_session() {
+    let db = TestDb::new().await;
+    let pooler = Pooler::start(folder("pooler"), db.url(), 1, "");
+    db.execute(
+        "SELECT centile.create_board('main', p_lanes => 1::smallint); SELECT centile.submit_score('main', 'ann', 5)",
+    )
+    .await;
+    let site = Site::of(serve(&db, &pooler, None, &["--pool-wait", "500"]).await, db.url());
+    // What is read from here on is in no cache.
+    let path = "/v1/boards/main/scores/ann/history";
+    site.get(path).await.is(200);
+    let through = |url: String| async move {
+        let options = PgConnectOptions::from_str(&url).unwrap().extra_float_digits(None).statement_cache_capacity(0);
+        PgConnection::connect_with(&options).await.unwrap()
+    };
+    let mut holder = through(pooler.instead(db.url())).await;
+    raw_sql("BEGIN").execute(&mut holder).await.unwrap();
+    raw_sql("SELECT 1").execute(&mut holder).await.unwrap();
+    site.get(path).await.is(503);
+    // The service tries for two seconds whether the connection is well.
+    raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    for _ in 0..5 {
+        timeout(PATIENCE, raw_sql("SELECT 1").execute(&mut holder)).await.expect("a session that is free").unwrap();
+        sleep(Duration::from_millis(100)).await;
+    }
+    let kept: i64 = query_scalar("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'")
+        .fetch_one(&db.pool().await)
+        .await
+        .unwrap();
+    assert_eq!(kept, 0);
+    site.get(path).await.is(200);
 }

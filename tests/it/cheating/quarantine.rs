@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
-use sqlx::query_scalar;
+use sqlx::{query_scalar, raw_sql};
 
 use super::{SCORES, event, site};
 use crate::{
@@ -260,4 +260,31 @@ async fn a_banned_player_waits_and_the_command_line_decides() {
     site.board(rules, &[]).await;
     site.post("/v1/boards/fresh/scores", event("bob", 2)).await.is(202);
     refused(&site.admin(Method::PATCH, "/v1/boards/fresh", json!({"order": "asc"})).await, 409, "", "an event waits");
+}
+
+/// Who decides holds the player's lane; this is what holds where somebody does not.
+#[tokio::test]
+async fn what_was_decided_meanwhile_is_not_decided_again() {
+    let db = TestDb::new().await;
+    let site = keeping(&db).await;
+    kept(&site, event("ada", 500)).await;
+    let reject =
+        "SELECT centile_store.decide_event(q, 'rejected', 'looked at', 'dora') FROM centile_store.quarantine q";
+    let mut first = db.hold(reject).await;
+    let second = db.spawn(reject);
+    db.until_waiting(1, || second.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut first).await.unwrap();
+    let error = second.await.unwrap().unwrap_err();
+    assert_eq!(
+        error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
+        Some("CB001"),
+        "{error}"
+    );
+    let decided: (String, i64) = sqlx::query_as(
+        "SELECT q.state, (SELECT count(*) FROM centile.audit_log WHERE action LIKE '%_event') FROM centile.quarantine q",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap();
+    assert_eq!(decided, ("rejected".to_owned(), 1));
 }

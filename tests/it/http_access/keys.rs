@@ -3,6 +3,7 @@
 use futures::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::raw_sql;
 use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
@@ -59,6 +60,30 @@ async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_
     assert!(state.as_array().unwrap().iter().any(|key| key["id"] == id && key["state"] == "revoked"), "{state}");
     site.admin(Method::DELETE, "/v1/keys/0000000000000000", Value::Null).await.is(404);
     site.admin(Method::DELETE, "/v1/keys/nobody", Value::Null).await.is(404);
+}
+
+/// Each counts the other, though neither sees what the other has not committed.
+#[tokio::test]
+async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_where_there_is_one() {
+    let db = TestDb::new().await;
+    let create = |id: char| {
+        let id = String::from(id).repeat(16);
+        format!("SELECT centile.create_key('{id}', 'match server', 'server', '{{}}', NULL, sha256('{id}'))")
+    };
+    db.execute(&create('1')).await;
+    let mut first = db.hold(&create('2')).await;
+    let second = db.spawn(&create('3'));
+    db.until_waiting(1, || second.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut first).await.unwrap();
+    let error = second.await.unwrap().unwrap_err();
+    assert_eq!(
+        error.as_database_error().and_then(sqlx::error::DatabaseError::code).as_deref(),
+        Some("CB409"),
+        "{error}"
+    );
+    // Keys of other clients wait for nobody.
+    let _held = db.hold("SELECT centile.revoke_key('1111111111111111'); SELECT centile.create_key('4444444444444444', 'match server', 'server', '{}', NULL, sha256('4'))").await;
+    db.execute(&create('5').replace("match server", "another")).await;
 }
 
 #[tokio::test]
