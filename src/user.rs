@@ -157,15 +157,15 @@ pub(crate) async fn finish_erasures(service: &Service) -> Result<()> {
 /// Takes the old name out of frozen tops, events and caches, some at a time: those who write to them wait for no more than a step. Gives
 /// whether Redis has none of those tops any more.
 async fn erase_from_tops(service: &Service, erased: &str) -> Result<bool> {
-    let mut is_gone = true;
+    let mut redis_answers = true;
     // Lists with the name are shown by this instance no more, also while PostgreSQL cannot be reached.
     service.tops.forget_all();
     loop {
         let (periods, is_done) = service.store.erase_from_tops(erased, TOPS_AT_ONCE).await?;
-        is_gone &= service.cache.forget_closed(&periods).await;
+        redis_answers &= service.cache.forget_closed(&periods).await;
         if is_done {
             service.tops.forget_all();
-            return Ok(is_gone);
+            return Ok(redis_answers);
         }
     }
 }

@@ -262,7 +262,7 @@ async fn whom_the_tops_of_the_fifth_schema_name_is_known_after_it() {
     }
     let dump = db.data_dump();
     for name in ["ANN", "BOB", "CYD"] {
-        let hex: String = name.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let hex = name.bytes().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         assert!(!dump.contains(name) && !dump.contains(&hex), "{name} is in {dump}");
     }
 }
