@@ -1,5 +1,7 @@
 //! The top of a ranking: a body that is rendered once, cached whole, and asked for again with its `ETag`.
 
+use std::sync::Arc;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::header::{self, ContentType},
@@ -48,15 +50,28 @@ fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, t
             .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
     }
     reply::tagged(request, &top.etag, reply::lifetime(reading, selector, top.is_closed), || {
-        Ok(Bytes::copy_from_slice(top.body.as_bytes()))
+        Ok(Bytes::from_owner(Shared(Arc::clone(&top.body))))
     })
+}
+
+/// A body that all who are being answered with it share, however long they take to read it.
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
 
-    use actix_web::{body::to_bytes, http::StatusCode, test::TestRequest};
+    use actix_web::{
+        body::{MessageBody as _, to_bytes},
+        http::StatusCode,
+        test::TestRequest,
+    };
 
     use super::*;
 
@@ -90,6 +105,18 @@ mod tests {
         assert!(!response.headers().contains_key(header::ETAG));
         let body = to_bytes(response.into_body()).await.unwrap_or_default();
         assert_eq!(body, r#"{"stale":true,"stale_for_seconds":3,"board":"arena","scores":[]}"#);
+        Ok(())
+    }
+
+    #[test]
+    fn all_who_are_answered_share_one_body() -> Result<()> {
+        let top = top(None);
+        for _ in 0..2 {
+            let request = TestRequest::default().to_http_request();
+            let response = respond(&request, Reading::Public, &PeriodSelector::default(), &top)?;
+            let body = response.into_body().try_into_bytes().unwrap_or_default();
+            assert_eq!(body.as_ptr(), top.body.as_ptr());
+        }
         Ok(())
     }
 
