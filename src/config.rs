@@ -201,6 +201,10 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_BODY_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODY_LIMIT_BYTES)]
     body_limit: usize,
 
+    /// Most bytes of request bodies at a time, over all connections, and a quarter of it besides for bodies that need no key; beyond it, 503
+    #[arg(long, env = "CENTILE_BODIES_LIMIT", value_name = "BYTES", default_value_t = http::Settings::DEFAULT_BODIES_LIMIT_BYTES)]
+    bodies_limit: usize,
+
     /// Most connections of clients at a time; more wait until one of these ends
     #[arg(long, env = "CENTILE_CONNECTIONS", value_name = "N", default_value_t = 10_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -283,6 +287,8 @@ impl Instance {
         http::Settings {
             workers: self.workers.map_or_else(cores, |workers| workers.get().into()),
             body_limit_bytes: self.body_limit,
+            // One of the longest fits, whatever was said.
+            bodies_limit_bytes: self.bodies_limit.max(self.body_limit),
             default_board: self.default_board.clone(),
             stop_within: Duration::from_secs(self.stop_within.into()),
             connections: self.connections as usize,

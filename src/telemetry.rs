@@ -18,6 +18,7 @@ const REQUESTS: &str = "centile_http_requests_total";
 const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
 const CONNECTIONS_NOW: &str = "centile_http_connections";
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
+const REFUSED: &str = "centile_http_requests_refused_total";
 const REQUEST_TIME: &str = "centile_http_request_duration_seconds";
 const READS: &str = "centile_reads_total";
 const TOP_AGE: &str = "centile_top_age_seconds";
@@ -53,6 +54,9 @@ pub fn install() {
         }
         for why in ["handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
+        }
+        for why in ["bodies"] {
+            counter!(REFUSED, "why" => why).increment(0);
         }
         handle
     });
@@ -148,6 +152,11 @@ pub(crate) fn count_cut_connection(why: &'static str) {
     counter!(CONNECTIONS_CUT, "why" => why).increment(1);
 }
 
+/// Counts a request that was refused because there are too many: `bodies` that are being received.
+pub(crate) fn count_refused(why: &'static str) {
+    counter!(REFUSED, "why" => why).increment(1);
+}
+
 /// Counts a request that was answered.
 pub(crate) fn count_request(method: &'static str, route: &str, status: u16, time: Duration) {
     counter!(REQUESTS, "method" => method, "route" => route.to_owned(), "status" => status.to_string()).increment(1);
@@ -228,6 +237,7 @@ fn describe() {
         CONNECTIONS_CUT,
         "Connections closed because of their clients, by what these were too slow with, sent too much of, or could not do."
     );
+    describe_counter!(REFUSED, "Requests refused because there are too many, by what there is too much of.");
     describe_histogram!(REQUEST_TIME, "Time from a request's head to its answer's.");
     describe_histogram!(BATCH_EVENTS, "Events of a batch.");
     describe_histogram!(BATCH_TIME, "Time that a batch takes in PostgreSQL, with its commit.");

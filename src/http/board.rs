@@ -326,7 +326,7 @@ pub(super) struct BoardsResponse {
 pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
-    let new: CreateBoard = body::json(&api.settings, &request, payload).await?;
+    let new: CreateBoard = body::json(&api, &request, payload).await?;
     let board = board::create(&api.service, new.try_into()?, &by).await?;
     let location = header::HeaderValue::try_from(format!("/v1/boards/{}", board.slug))
         .map_err(|error| Error::Internal(format!("board {} has no address: {error}", board.slug)))?;
@@ -372,7 +372,7 @@ pub(super) async fn update(api: Data<Api>, request: HttpRequest, payload: Payloa
     let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
-    let change: UpdateBoard = body::json(&api.settings, &request, payload).await?;
+    let change: UpdateBoard = body::json(&api, &request, payload).await?;
     let board = board::update(&api.service, &path.board, change.try_into()?, &by).await?;
     Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
 }

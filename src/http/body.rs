@@ -2,9 +2,10 @@
 //!
 //! What is not JSON is malformed (400); JSON that the call cannot take is invalid (422).
 
-use std::fmt;
+use std::{fmt, ops::Deref};
 
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
+use futures::StreamExt as _;
 use serde::{
     Deserialize, Deserializer,
     de::{self, DeserializeOwned, IgnoredAny, Unexpected, Visitor},
@@ -12,7 +13,11 @@ use serde::{
 use serde_path_to_error::Path;
 use tokio::time::timeout;
 
-use super::{Settings, signature};
+use super::{
+    Api, Settings,
+    room::{Held, Room},
+    signature,
+};
 use crate::{Error, Result};
 
 /// The field that a refusal names when the body as a whole is at fault.
@@ -21,35 +26,92 @@ pub(super) const WHOLE: &str = "body";
 /// How deep a body may be nested: as deep as `serde_json` reads, also where a part is kept as it is and nobody reads it.
 const DEPTH_MAX: usize = 127;
 
+/// Where the memory of a body begins, in bytes: as much as most need.
+const FIRST_BYTES: usize = 1_024;
+
+/// The text of a body, which takes room as long as it lives.
+#[derive(Debug)]
+pub(super) struct Text<'a> {
+    text: String,
+    _held: Held<'a>,
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
 /// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
 /// not asked: for calls that only read, and for events, whose ids tell.
-pub(super) async fn text(settings: &Settings, request: &HttpRequest, payload: web::Payload) -> Result<String> {
-    let limit = settings.body_limit_bytes;
-    let too_large = || Error::TooLarge(format!("the body has more than {limit} bytes"));
+pub(super) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
+    read(&api.settings, api.settings.body_limit_bytes, &api.bodies, request, payload).await
+}
+
+/// As [`text`], for a call that may come without a key: of at most `limit` bytes, and with room of its own, so that nobody without a key takes
+/// that of those who have one.
+pub(super) async fn open_text<'a>(
+    api: &'a Api,
+    limit: usize,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<Text<'a>> {
+    read(&api.settings, limit.min(api.settings.body_limit_bytes), &api.open_bodies, request, payload).await
+}
+
+async fn read<'a>(
+    settings: &Settings,
+    limit: usize,
+    room: &'a Room,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<Text<'a>> {
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: usize| length > limit) {
-        return Err(too_large());
+        return Err(too_large(limit));
     }
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
     }
-    let time = settings.client_timeout;
-    let bytes = timeout(time, payload.to_bytes_limited(limit))
+    let (time, mut held) = (settings.client_timeout, room.hold());
+    let bytes = timeout(time, received(payload, limit, &mut held))
         .await
-        .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))?
-        .map_err(|_| too_large())?
-        .map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
+        .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
     signature::check(request, &bytes).await?;
     // A call whose body is optional may come without a type; bytes may not.
     if !bytes.is_empty() && !is_json(request) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
     }
-    let text =
-        String::from_utf8(bytes.into()).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
     if is_deeper(&text, DEPTH_MAX) {
         return Err(Error::Malformed(format!("the body is nested more than {DEPTH_MAX} deep")));
     }
-    Ok(text)
+    Ok(Text { text, _held: held })
+}
+
+/// The bytes of a body, for which room is taken as they come: what is only announced takes none.
+async fn received(mut payload: web::Payload, limit: usize, held: &mut Held<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
+        let length = bytes.len() + part.len();
+        if length > limit {
+            return Err(too_large(limit));
+        }
+        if length > bytes.capacity() {
+            let capacity = length.next_power_of_two().clamp(FIRST_BYTES.min(limit), limit);
+            held.grow_to(capacity)?;
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::TooLarge(format!("the body has more than {limit} bytes"))
 }
 
 /// Whether lists and objects stand in each other more than `depth` deep in JSON; of what is no JSON it may say anything.
@@ -80,23 +142,19 @@ fn is_json(request: &HttpRequest) -> bool {
 }
 
 /// The body of `request` as a `T`, for a call that changes something: a signed request that was here before is refused.
-pub(super) async fn json<T: DeserializeOwned>(
-    settings: &Settings,
-    request: &HttpRequest,
-    payload: web::Payload,
-) -> Result<T> {
-    let value = object(&text(settings, request, payload).await?)?;
+pub(super) async fn json<T: DeserializeOwned>(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<T> {
+    let value = object(&text(api, request, payload).await?)?;
     signature::once(request).await?;
     Ok(value)
 }
 
 /// As [`json`]; the `T` is its default when there is no body, or `null` for one.
 pub(super) async fn optional_json<T: DeserializeOwned + Default>(
-    settings: &Settings,
+    api: &Api,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<T> {
-    let text = text(settings, request, payload).await?;
+    let text = text(api, request, payload).await?;
     let value = if text.is_empty() || text.trim_ascii() == "null" { T::default() } else { object(&text)? };
     signature::once(request).await?;
     Ok(value)
@@ -188,11 +246,11 @@ mod tests {
 
     /// The status with which a body is refused, or 200, at a limit of 16 bytes.
     async fn status_of(request: TestRequest) -> u16 {
-        let settings = Settings { body_limit_bytes: 16, ..Settings::new(parsed("arena")) };
+        let (settings, room) = (Settings::new(parsed("arena")), Room::new(16));
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };
-        let body = optional_json::<serde_json::Map<String, serde_json::Value>>(&settings, &request, payload).await;
+        let body = read(&settings, 16, &room, &request, payload).await;
         body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
     }
 

@@ -115,7 +115,7 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;
     let board = board::find(&api.service, &api.settings.default_board).await?;
-    match Events::of(&api.settings, &request, payload, &key, true).await? {
+    match Events::of(&api, &request, payload, &key, true).await? {
         Events::One(event) => {
             let user_id = event.user_id.clone();
             let accepted = match write_one(&api.service, &board, event).await? {

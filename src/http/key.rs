@@ -140,7 +140,7 @@ pub(super) struct KeysResponse {
 pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let by = caller::admin(&api, &request).await?;
     query::none(&request)?;
-    let new: CreateKey = body::json(&api.settings, &request, payload).await?;
+    let new: CreateKey = body::json(&api, &request, payload).await?;
     let (key, secrets) = key::create(&api.service, new.try_into()?, &by).await?;
     let answer = NewKeyResponse {
         key: secrets.key,

@@ -30,6 +30,9 @@ const LIMIT_MAX: u32 = 1_000;
 pub(super) const LIMIT_DEFAULT: u32 = 10;
 /// Most players that one call may choose.
 const CHOSEN_MAX: usize = 500;
+/// Longest body of a query, in bytes: ids of 128 bytes each, six letters for each byte where a client escapes them all (`\u0061`), and
+/// 9 KB for what stands around them.
+const QUERY_BYTES: usize = CHOSEN_MAX * 6 * 128 + 9_216;
 
 /// Which players are wanted: the top, a page from `from` or `cursor`, or just `users`.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -280,7 +283,7 @@ pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
     let board = caller::readable(&api, &request, &path.board).await?;
-    let wanted: ChosenRequest = body::object(&body::text(&api.settings, &request, payload).await?)?;
+    let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector(wanted.period.as_deref())?;
     let chosen = rank::chosen(&api.service, &board, &selector, &chosen_ids(&wanted.users)?).await?;
     Ok(reply::read(&ChosenResponse::new(&board, &chosen)))

@@ -34,6 +34,7 @@ mod problem;
 mod query;
 mod rate;
 mod reply;
+mod room;
 mod signature;
 mod tls;
 
@@ -65,6 +66,7 @@ pub(crate) use top::render as render_top;
 use connection::{Allowed, Watched};
 use endpoint::Endpoint;
 use rate::Rates;
+use room::Room;
 use tls::Stream;
 
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
@@ -84,6 +86,8 @@ pub struct Settings {
     pub workers: usize,
     /// Longest request body, in bytes.
     pub body_limit_bytes: usize,
+    /// Most bytes of request bodies at a time, over all connections; a quarter of it besides for those that need no key.
+    pub bodies_limit_bytes: usize,
     /// The board behind `/v1/scores`.
     pub default_board: BoardSlug,
     /// How long a stop waits for the requests that are under way.
@@ -107,6 +111,8 @@ pub struct Settings {
 impl Settings {
     /// The longest request body unless configured otherwise: 1 MiB, ample for 1,000 events.
     pub const DEFAULT_BODY_LIMIT_BYTES: usize = 1024 * 1024;
+    /// Bytes of all bodies at a time unless configured otherwise: 64 of the longest.
+    pub const DEFAULT_BODIES_LIMIT_BYTES: usize = 64 * 1024 * 1024;
 
     /// What holds unless configured otherwise, with one worker and no limit of requests.
     #[must_use]
@@ -114,6 +120,7 @@ impl Settings {
         Self {
             workers: 1,
             body_limit_bytes: Self::DEFAULT_BODY_LIMIT_BYTES,
+            bodies_limit_bytes: Self::DEFAULT_BODIES_LIMIT_BYTES,
             default_board,
             connections: 10_000,
             client_timeout: Duration::from_secs(10),
@@ -133,6 +140,10 @@ struct Api {
     service: Arc<Service>,
     settings: Settings,
     rates: Arc<Rates>,
+    /// Of bodies that come with a key.
+    bodies: Room,
+    /// Of those that need none.
+    open_bodies: Room,
 }
 
 /// The paths of the API. Where two fit a request, the first one answers.
@@ -216,7 +227,9 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     if let Some(certificate) = settings.certificate.clone() {
         service.repeat(tls::RENEWED_EVERY, move || certificate.renew());
     }
-    let api = web::Data::new(Api { service, settings, rates });
+    let bodies = Room::new(settings.bodies_limit_bytes);
+    let open_bodies = Room::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
+    let api = web::Data::new(Api { service, settings, rates, bodies, open_bodies });
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
     let builder = builder.max_concurrent_connections(connections);

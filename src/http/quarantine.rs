@@ -166,7 +166,7 @@ pub(super) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payloa
     let path = BoardPath::of(&request)?;
     let QuarantinePath { quarantine_id } = QuarantinePath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = path.find(&api.service).await?;
     let transaction_id = quarantine::accept(&api.service, &board, quarantine_id, &act).await?;
     Ok(reply::written(StatusCode::OK, &AcceptedEventResponse { transaction_id }))
@@ -186,7 +186,7 @@ pub(super) async fn reject(api: Data<Api>, request: HttpRequest, payload: Payloa
     let path = BoardPath::of(&request)?;
     let QuarantinePath { quarantine_id } = QuarantinePath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = path.find(&api.service).await?;
     quarantine::reject(&api.service, &board, quarantine_id, &act).await?;
     Ok(reply::done())

@@ -75,7 +75,7 @@ pub(super) async fn create(api: Data<Api>, request: HttpRequest, payload: Payloa
     let by = caller::admin(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     query::none(&request)?;
-    let new: CreateSeason = body::json(&api.settings, &request, payload).await?;
+    let new: CreateSeason = body::json(&api, &request, payload).await?;
     let (starts_at, ends_at) = (edge("starts_at", &new.starts_at)?, edge("ends_at", &new.ends_at)?);
     let board = path.find(&api.service).await?;
     let season = season::create(&api.service, &board, &new.name, (starts_at, ends_at), &by).await?;

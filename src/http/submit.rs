@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, Settings,
+    Api,
     body::{self, Integer},
     caller,
     path::BoardPath,
@@ -121,14 +121,8 @@ pub(super) enum Events {
 
 impl Events {
     /// The events in the body of `request`, which was sent with `key`, with or without ranks in their answers.
-    pub(super) async fn of(
-        settings: &Settings,
-        request: &HttpRequest,
-        payload: Payload,
-        key: &Key,
-        ranks: bool,
-    ) -> Result<Self> {
-        let events = Self::parse(&body::text(settings, request, payload).await?, ranks)?;
+    pub(super) async fn of(api: &Api, request: &HttpRequest, payload: Payload, key: &Key, ranks: bool) -> Result<Self> {
+        let events = Self::parse(&body::text(api, request, payload).await?, ranks)?;
         if key.signed { events.with_ids() } else { Ok(events) }
     }
 
@@ -285,7 +279,7 @@ pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
     key.may_write(&path.board)?;
     let SubmitQuery { ranks } = query::parse(&request)?;
     let board = path.find(&api.service).await?;
-    match Events::of(&api.settings, &request, payload, &key, ranks).await? {
+    match Events::of(&api, &request, payload, &key, ranks).await? {
         Events::One(event) => Ok(match write_one(&api.service, &board, event).await? {
             Written::Accepted(accepted) => reply::written(StatusCode::OK, &EventResult::Accepted(accepted.into())),
             Written::Quarantined(quarantined) => kept_apart(quarantined),

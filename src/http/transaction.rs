@@ -28,7 +28,7 @@ pub(super) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload)
     let path = BoardPath::of(&request)?;
     let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
     let board = path.find(&api.service).await?;
     score::void(&api.service, &board, transaction_id, &act).await?;
     Ok(reply::done())

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, Settings, body, caller,
+    Api, body, caller,
     path::UserPath,
     problem::{ActProblems, ReadProblems, WriteProblems},
     query, reply,
@@ -59,8 +59,8 @@ pub(super) struct ActRequest {
 
 impl ActRequest {
     /// The act that the body of `request` describes.
-    pub(super) async fn read(settings: &Settings, request: &HttpRequest, payload: Payload, by: Actor) -> Result<Act> {
-        let Self { reason } = body::optional_json(settings, request, payload).await?;
+    pub(super) async fn read(api: &Api, request: &HttpRequest, payload: Payload, by: Actor) -> Result<Act> {
+        let Self { reason } = body::optional_json(api, request, payload).await?;
         Act::new(by, reason)
     }
 }
@@ -112,7 +112,7 @@ pub(super) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) 
     caller::server(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let profile: PutUser = body::json(&api.settings, &request, payload).await?;
+    let profile: PutUser = body::json(&api, &request, payload).await?;
     let (user, is_new) = user::put(&api.service, &user_id, profile.into()).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(reply::written(status, &UserResponse::from(user)))
@@ -181,7 +181,7 @@ pub(super) async fn ban(api: Data<Api>, request: HttpRequest, payload: Payload) 
     let by = caller::admin(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
     let user = user::ban(&api.service, &user_id, &act).await?;
     Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
 }
@@ -198,7 +198,7 @@ pub(super) async fn unban(api: Data<Api>, request: HttpRequest, payload: Payload
     let by = caller::admin(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
-    let act = ActRequest::read(&api.settings, &request, payload, by).await?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
     let user = user::unban(&api.service, &user_id, &act).await?;
     Ok(reply::written(StatusCode::OK, &UserResponse::from(user)))
 }

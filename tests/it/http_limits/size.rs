@@ -5,6 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use reqwest::{Method, header::HeaderValue};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
@@ -18,6 +19,12 @@ use crate::{http_api::site::Site, support::TestDb};
 const BODY_LIMIT: usize = 1 << 20;
 /// The same in kilobytes.
 const BODY_LIMIT_KB: i64 = 1 << 10;
+/// Asks for chosen players; no key is needed.
+const QUERY: &str = "/v1/boards/main/scores/query";
+/// Longest body of that.
+const QUERY_LIMIT: usize = 384 << 10;
+/// A short one.
+const SMALL: &str = r#"{"users":["ada"]}"#;
 /// The most memory that a process may take more, in kilobytes, for anything that comes.
 const MOST_MORE: i64 = 10 << 10;
 
@@ -165,4 +172,72 @@ async fn a_head_that_is_too_long_is_refused() {
         let told = wire.answer().await;
         assert!(statuses.contains(&told.status), "{what}: {told:?}");
     }
+}
+
+#[tokio::test]
+async fn a_query_that_needs_no_key_is_no_longer_than_its_longest_list() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    // As many as may be asked for, each as long as may be, each letter as long as it can be written.
+    let ids = (0..500).map(|id| format!("{id:0>128}"));
+    let escaped = |id: String| id.bytes().map(|byte| format!("\\u{byte:04x}")).collect::<String>();
+    let users = ids.map(|id| format!("\"{}\"", escaped(id))).collect::<Vec<_>>().join(", ");
+    let body = format!("{{\n  \"users\": [{users}],\n  \"period\": \"all_time\"\n}}\n");
+    assert_eq!(site.post(QUERY, &body).await.is(200)["missing"].as_array().unwrap().len(), 500);
+    let query = |length: usize| format!("{{\"users\":[\"ada\"]}}{}", " ".repeat(length - 17));
+    site.post(QUERY, query(QUERY_LIMIT)).await.is(200);
+    site.post(QUERY, query(QUERY_LIMIT + 1)).await.is(413);
+}
+
+#[tokio::test]
+async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
+    let db = TestDb::new().await;
+    // Room for one of the longest queries.
+    let limit = QUERY_LIMIT.to_string();
+    let site = Site::start(&db, &["--body-limit", &limit, "--bodies-limit", &limit]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    let small = || site.send(Method::POST, QUERY, &[("content-type", "application/json")], SMALL.to_owned());
+    small().await.is(200);
+
+    // What is announced only takes no room.
+    let mut slow = Wire::to(&site.serve).await;
+    slow.send(&format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n")).await.unwrap();
+    slow.send(&format!("content-length: {QUERY_LIMIT}\r\n\r\n")).await.unwrap();
+    small().await.is(200);
+    // All but the end of it comes, and waits.
+    slow.send(&format!("{SMALL}{}", " ".repeat(QUERY_LIMIT - SMALL.len() - 1))).await.unwrap();
+    let refused = loop {
+        let answer = small().await;
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!((refused.status, &refused.headers["retry-after"]), (503, &HeaderValue::from_static("1")), "{refused:?}");
+    assert_eq!(refused.body["type"], "urn:centile:problem:unavailable");
+    // Whoever has a key notices nothing of it.
+    site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
+    slow.send(" ").await.unwrap();
+    assert_eq!(slow.answer().await.status, 200);
+    // It has given its room back before it was answered.
+    small().await.is(200);
+
+    // The same with a key.
+    let mut slow = Wire::to(&site.serve).await;
+    let event = json!({"user_id": "ada", "points": 1}).to_string();
+    slow.send(&head(Some(&site.server_key), &format!("content-length: {QUERY_LIMIT}"))).await.unwrap();
+    slow.send(&format!("{event}{}", " ".repeat(QUERY_LIMIT - event.len() - 1))).await.unwrap();
+    let refused = loop {
+        let answer = site.post(SCORES, &event).await;
+        if answer.status != 200 {
+            break answer;
+        }
+    };
+    assert_eq!(refused.status, 503, "{refused:?}");
+    small().await.is(200);
+    // A client that goes away gives its room back, too.
+    drop(slow);
+    while site.post(SCORES, &event).await.status != 200 {}
+    let numbers = site.get("/metrics").await.text;
+    assert!(numbers.contains("centile_http_requests_refused_total{why=\"bodies\"}"), "{numbers}");
 }
