@@ -23,6 +23,10 @@ use crate::telemetry;
 /// How long a client may go on sending what was given up, so that it comes to read why.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Bytes of an answer that a client takes, on the average, in the time that one piece of it may wait: four pieces. Or else one that takes
+/// each piece at the last moment would have a long answer kept for it for minutes.
+const TAKEN_BYTES: u64 = 128 << 10;
+
 /// What a client is allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
@@ -54,16 +58,19 @@ pub(super) struct Activity {
     phase: Cell<Phase>,
     /// Bytes since the last answer.
     received: Cell<usize>,
+    /// Answers so far.
+    answers: Cell<u64>,
 }
 
 impl Activity {
     fn new() -> Self {
-        Self { phase: Cell::new(Phase::Head(Instant::now())), received: Cell::new(0) }
+        Self { phase: Cell::new(Phase::Head(Instant::now())), received: Cell::new(0), answers: Cell::new(0) }
     }
 
     /// A request is being answered, as long as the value lives.
     pub(super) fn answering(self: &Rc<Self>) -> Answering {
         self.phase.set(Phase::Answer);
+        self.answers.set(self.answers.get() + 1);
         Answering(Rc::clone(self))
     }
 
@@ -107,6 +114,24 @@ impl Drop for Answering {
     }
 }
 
+/// An answer that the client did not take at once.
+#[derive(Debug, Clone, Copy)]
+struct Taking {
+    /// Which of the connection's.
+    answer: u64,
+    /// Since when it has been waited for.
+    since: Instant,
+    /// Bytes taken since.
+    bytes: u64,
+}
+
+impl Taking {
+    /// When more must have been taken, where a piece may wait for so long.
+    fn deadline(&self, transfer: Duration) -> Instant {
+        self.since + transfer + transfer.mul_f64(self.bytes as f64 / TAKEN_BYTES as f64)
+    }
+}
+
 /// The stream of a connection, which ends when the client takes too long or sends too much.
 pub(super) struct Watched {
     stream: Stream,
@@ -114,6 +139,8 @@ pub(super) struct Watched {
     allowed: Allowed,
     /// Since when a piece of an answer has been waiting for the client: here, or encrypted in the stream.
     blocked: Option<Instant>,
+    /// The answer that it belongs to, or that one before it in the same answer did.
+    taking: Option<Taking>,
     /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
     /// for, the phase then is what counts.
     timer: Pin<Box<Sleep>>,
@@ -129,6 +156,7 @@ impl Watched {
             activity: Rc::new(Activity::new()),
             allowed,
             blocked: None,
+            taking: None,
             timer: Box::pin(sleep_until(Instant::now() + allowed.transfer)),
             is_cut: false,
             _counted: telemetry::one_more_connection(),
@@ -142,7 +170,25 @@ impl Watched {
 
     /// When a piece that waits must have been taken.
     fn taken_by(&self) -> Option<Instant> {
-        self.blocked.map(|since| since + self.allowed.transfer)
+        let piece = self.blocked? + self.allowed.transfer;
+        let whole = self.taking.map(|taking| taking.deadline(self.allowed.transfer));
+        Some(whole.map_or(piece, |whole| whole.min(piece)))
+    }
+
+    /// The client has taken so many bytes.
+    fn taken(&mut self, bytes: usize) {
+        if let Some(taking) = &mut self.taking {
+            taking.bytes += bytes as u64;
+        }
+    }
+
+    /// The client takes no more at the moment.
+    fn wait(&mut self) {
+        let (answer, since) = (self.activity.answers.get(), Instant::now());
+        self.blocked.get_or_insert(since);
+        if self.taking.is_none_or(|taking| taking.answer != answer) {
+            self.taking = Some(Taking { answer, since, bytes: 0 });
+        }
     }
 
     /// Has the connection woken when the first of its times is over.
@@ -216,11 +262,15 @@ impl AsyncWrite for Watched {
         this.give_up_untaken()?;
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
         match written {
-            Poll::Ready(Ok(all)) if all == bytes.len() => this.blocked = None,
-            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Ok(some)) => {
+                this.taken(some);
+                if some == bytes.len() {
+                    this.blocked = None;
+                }
+            }
             Poll::Ready(Err(_)) => return written,
             Poll::Pending => {
-                this.blocked.get_or_insert_with(Instant::now);
+                this.wait();
                 this.set_timer(context);
             }
         }
@@ -247,5 +297,19 @@ impl AsyncWrite for Watched {
             this.set_timer(context);
         }
         shut_down
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_take_as_long_again_for_each_four_pieces_of_it() {
+        let since = Instant::now();
+        for (bytes, seconds) in [(0, 10.0), (TAKEN_BYTES / 4, 12.5), (TAKEN_BYTES, 20.0), (10 * TAKEN_BYTES, 110.0)] {
+            let deadline = Taking { answer: 1, since, bytes }.deadline(Duration::from_secs(10));
+            assert_eq!(deadline - since, Duration::from_secs_f64(seconds), "{bytes} bytes");
+        }
     }
 }
