@@ -477,6 +477,11 @@ pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
     }
 }
 
+/// The board of this name as this instance has seen it last, without asking PostgreSQL.
+pub(crate) fn known(service: &Service, slug: &BoardSlug) -> Option<Arc<Board>> {
+    service.boards.seen.get(slug).map(|(board, _)| board)
+}
+
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
 pub async fn update(service: &Service, slug: &BoardSlug, change: BoardChange, by: &Actor) -> Result<Board> {
     check_lanes(change.lanes)?;

@@ -165,6 +165,7 @@ impl Config {
             write_connections: COMMAND_CONNECTIONS,
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
             pool_wait: service::Settings::DEFAULT_POOL_WAIT,
+            write_wait: service::Settings::DEFAULT_WRITE_WAIT,
             master_keys: self.master_keys()?,
             maintenance_every: None,
         })
@@ -259,6 +260,11 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pool_wait: u32,
 
+    /// Milliseconds that scores may have to wait for their turn; while it would be longer, requests with scores are told to come again
+    #[arg(long, env = "CENTILE_WRITE_WAIT", value_name = "MILLISECONDS", default_value_t = 500)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    write_wait: u32,
+
     /// Seconds between two looks at whether a period is over and to be closed
     #[arg(long, env = "CENTILE_MAINTENANCE_EVERY", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
@@ -320,6 +326,7 @@ impl Instance {
             write_connections: self.write_connections,
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             pool_wait: Duration::from_millis(self.pool_wait.into()),
+            write_wait: Duration::from_millis(self.write_wait.into()),
             master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }

@@ -34,6 +34,7 @@ mod frozen;
 mod known_key;
 pub mod layout;
 mod lookup;
+mod pace;
 pub mod service;
 mod shared_reads;
 pub mod telemetry;

@@ -9,10 +9,12 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     Error, Result,
     act::Act,
-    board::Board,
+    board::{self, Board, BoardSlug},
     service::Service,
     store::score::{HistoryPlace, Recorded, StoredQuarantined, StoredStanding},
+    telemetry,
     user::UserId,
+    writer::Welcome,
 };
 
 /// One scoring event as a caller sends it, checked.
@@ -76,6 +78,13 @@ pub struct NewStanding {
     pub rank: Option<u64>,
     /// The rank that the score before the event would have now; absent for a newcomer.
     pub previous_rank: Option<u64>,
+}
+
+/// Lets a request with scores for a board in, before its key, its body or anything else of it is looked at. [`Error::Unavailable`] when more
+/// are waiting than are written in time; the value is to be kept until the request is answered.
+pub(crate) fn welcome<'a>(service: &'a Service, slug: &BoardSlug) -> Result<Welcome<'a>> {
+    let welcome = service.writers.welcome(board::known(service, slug).as_deref());
+    welcome.inspect_err(|_| telemetry::count_refused("scores"))
 }
 
 /// Writes events; each gets its own outcome, in their order. Returns after the commit.

@@ -44,6 +44,8 @@ pub struct Settings {
     pub statement_timeout: Duration,
     /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
     pub pool_wait: Duration,
+    /// How long scores may have to wait for their turn before those that come are refused.
+    pub write_wait: Duration,
     /// What secrets are sealed with in the database; without, there are no keys that sign, and secrets of webhooks are in clear.
     pub master_keys: Option<Arc<MasterKeys>>,
     /// How often to look in the background whether a period is to be closed; nothing is done in the background without.
@@ -53,6 +55,8 @@ pub struct Settings {
 impl Settings {
     /// How long a call waits for a connection unless configured otherwise.
     pub const DEFAULT_POOL_WAIT: Duration = Duration::from_secs(2);
+    /// How long scores may have to wait unless configured otherwise.
+    pub const DEFAULT_WRITE_WAIT: Duration = Duration::from_millis(500);
 }
 
 /// That requests can be answered, and with what.
@@ -99,7 +103,7 @@ impl Service {
         let acknowledged = Arc::new(Acknowledged::default());
         let keeper = Arc::new(Keeper::default());
         let service = Arc::new(Self {
-            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper)),
+            writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper), settings.write_wait),
             keeper,
             lookout: Lookout::default(),
             store,

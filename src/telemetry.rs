@@ -55,7 +55,7 @@ pub fn install() {
         for why in ["handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
-        for why in ["bodies"] {
+        for why in ["scores", "bodies"] {
             counter!(REFUSED, "why" => why).increment(0);
         }
         handle
@@ -152,7 +152,7 @@ pub(crate) fn count_cut_connection(why: &'static str) {
     counter!(CONNECTIONS_CUT, "why" => why).increment(1);
 }
 
-/// Counts a request that was refused because there are too many: `bodies` that are being received.
+/// Counts a request that was refused because there are too many: `scores` that wait already, or `bodies` that are being received.
 pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);
 }

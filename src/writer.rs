@@ -4,8 +4,11 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Instant,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
 };
 
 use tokio::{
@@ -19,6 +22,7 @@ use crate::{
     acknowledged::Acknowledged,
     board::Board,
     layout::Keeper,
+    pace::Pace,
     score::Event,
     store::{Store, score::Recorded},
     telemetry,
@@ -28,6 +32,11 @@ use crate::{
 const BATCH_EVENTS: usize = 500;
 /// Events that may wait for one lane; beyond it callers are told to come back.
 const QUEUE_EVENTS: usize = 10_000;
+/// So many events of a board may wait however long it takes: a burst of as many callers with a score each.
+const WELCOME_EVENTS: usize = 1_024;
+/// While no more requests than these are being answered, their events may wait, too: a few callers with long lists, each of whom waits for
+/// an answer before sending the next.
+const WELCOME_REQUESTS: usize = 16;
 
 /// What became of events, each by itself.
 type Answers = Vec<Result<Recorded>>;
@@ -35,6 +44,10 @@ type Answers = Vec<Result<Recorded>>;
 /// The writers of this instance.
 #[derive(Debug)]
 pub(crate) struct Writers {
+    /// How long events may have to wait.
+    wait: Duration,
+    /// Requests with scores that are being answered.
+    requests: AtomicUsize,
     lanes: Mutex<HashMap<(i32, i16), Lane>>,
     shared: Shared,
     runtime: Handle,
@@ -54,6 +67,17 @@ struct Shared {
 struct Lane {
     queue: mpsc::UnboundedSender<Job>,
     room: Arc<Semaphore>,
+    pace: Arc<Pace>,
+}
+
+/// A request with scores that is being answered, as long as the value lives.
+#[derive(Debug)]
+pub(crate) struct Welcome<'a>(&'a AtomicUsize);
+
+impl Drop for Welcome<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Events of one caller.
@@ -65,14 +89,41 @@ struct Job {
 }
 
 impl Writers {
-    /// No writer runs until the first event of its lane; all run on the current runtime.
-    pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>, keeper: Arc<Keeper>) -> Self {
+    /// No writer runs until the first event of its lane; all run on the current runtime. Events are welcome as long as they need not wait
+    /// for longer than `wait`.
+    pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>, keeper: Arc<Keeper>, wait: Duration) -> Self {
         Self {
+            wait,
+            requests: AtomicUsize::new(0),
             lanes: Mutex::default(),
             shared: Shared { store, acknowledged, keeper },
             runtime: Handle::current(),
             tasks: TaskTracker::new(),
         }
+    }
+
+    /// Lets a request with scores in, before anybody knows which. [`Error::Unavailable`] when they would wait for too long, as far as is
+    /// known: on the average over the board's lanes, so that one that stands still does not keep the others idle. `None` is a board
+    /// that nobody has asked for lately.
+    pub(crate) fn welcome(&self, board: Option<&Board>) -> Result<Welcome<'_>> {
+        let requests = self.requests.fetch_add(1, Ordering::Relaxed);
+        let welcome = Welcome(&self.requests);
+        if requests >= WELCOME_REQUESTS && board.is_some_and(|board| self.is_full(board)) {
+            Err(full())
+        } else {
+            Ok(welcome)
+        }
+    }
+
+    fn is_full(&self, board: &Board) -> bool {
+        let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut events, mut waits) = (0, Duration::ZERO);
+        for lane in (0..board.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
+            let waiting = lane.waiting();
+            events += waiting;
+            waits += lane.pace.wait(waiting);
+        }
+        events >= WELCOME_EVENTS && waits > self.wait * u32::from(board.lanes.unsigned_abs())
     }
 
     /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full.
@@ -83,7 +134,6 @@ impl Writers {
         events: Vec<Event>,
     ) -> Result<impl Future<Output = Result<Answers>> + use<>> {
         let (reply, answer) = oneshot::channel();
-        let full = || Error::unavailable("too many scores are waiting already");
         {
             let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
             if self.tasks.is_closed() {
@@ -102,14 +152,16 @@ impl Writers {
 
     fn start(&self, board_id: i32, lane: i16) -> Lane {
         let (queue, jobs) = mpsc::unbounded_channel();
-        self.tasks.spawn_on(write_lane(self.shared.clone(), board_id, lane, jobs), &self.runtime);
-        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)) }
+        let pace = Arc::new(Pace::default());
+        let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&pace));
+        self.tasks.spawn_on(writing, &self.runtime);
+        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)), pace }
     }
 
     /// Events that wait for their writer, or are with it.
     pub(crate) fn waiting(&self) -> usize {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        lanes.values().map(|lane| QUEUE_EVENTS - lane.room.available_permits()).sum()
+        lanes.values().map(Lane::waiting).sum()
     }
 
     /// Takes no more events, and waits until those accepted are written.
@@ -120,8 +172,26 @@ impl Writers {
     }
 }
 
+impl Lane {
+    /// Events that wait for the writer, or are with it.
+    fn waiting(&self) -> usize {
+        QUEUE_EVENTS - self.room.available_permits()
+    }
+}
+
+/// What a caller is told whose scores would be too many.
+fn full() -> Error {
+    Error::unavailable("too many scores are waiting already")
+}
+
 /// One lane's writer: until the queue is closed and empty.
-async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::UnboundedReceiver<Job>) {
+async fn write_lane(
+    shared: Shared,
+    board_id: i32,
+    lane: i16,
+    mut queue: mpsc::UnboundedReceiver<Job>,
+    pace: Arc<Pace>,
+) {
     while let Some(first) = queue.recv().await {
         let mut jobs = vec![first];
         let mut events = jobs[0].events.len();
@@ -130,7 +200,12 @@ async fn write_lane(shared: Shared, board_id: i32, lane: i16, mut queue: mpsc::U
             events += job.events.len();
             jobs.push(job);
         }
+        pace.begin();
         write_jobs(&shared, board_id, lane, jobs).await;
+        pace.end(events);
+        if queue.is_empty() {
+            pace.rest();
+        }
     }
 }
 

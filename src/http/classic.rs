@@ -21,6 +21,7 @@ use crate::{
     board::{self, PeriodKind},
     period::PeriodSelector,
     rank::{self, PageStart, Row},
+    score,
 };
 
 /// How long a list.
@@ -111,6 +112,7 @@ pub(super) enum ClassicSubmitAnswer<'a> {
     ),
 )]
 pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let _welcome = score::welcome(&api.service, &api.settings.default_board)?;
     let key = caller::authenticated(&api, &request).await?;
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;

@@ -274,6 +274,11 @@ pub(super) enum SubmitAnswer {
     ),
 )]
 pub(super) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    // Before all else: what is refused is to cost nothing.
+    let _welcome = match BoardPath::of(&request) {
+        Ok(path) => Some(score::welcome(&api.service, &path.board)?),
+        Err(_) => None,
+    };
     let key = caller::authenticated(&api, &request).await?;
     let path = BoardPath::of(&request)?;
     key.may_write(&path.board)?;

@@ -1,5 +1,6 @@
 //! What a client may not do: send too much, take too long, ask too often, read from elsewhere.
 
+mod crowd;
 mod keys;
 mod rate;
 mod size;

@@ -1,0 +1,162 @@
+//! More scores than are written: those that would wait are refused before anybody reads them, and nobody else notices.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+use sqlx::{PgPool, Postgres, Transaction};
+use tokio::{
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+
+use super::{SCORES, wire::Wire};
+use crate::{
+    http_api::site::Site,
+    support::{TestDb, audit},
+};
+
+/// So many requests are taken, whatever they bring.
+const WELCOME_REQUESTS: usize = 16;
+/// So many events may wait, however long it takes.
+const WELCOME_EVENTS: usize = 1_024;
+/// How long scores may have to wait.
+const WRITE_WAIT: Duration = Duration::from_millis(500);
+/// How long anything may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Keeps every lane of a board from being written.
+async fn hold(pool: &PgPool, board: &str) -> Transaction<'static, Postgres> {
+    let mut holding = pool.begin().await.unwrap();
+    let lanes = "SELECT 1 FROM centile_store.board_lanes l JOIN centile_store.boards b ON b.id = l.board_id
+                 WHERE b.slug = $1 FOR UPDATE OF l";
+    sqlx::query(lanes).bind(board).execute(&mut *holding).await.unwrap();
+    holding
+}
+
+/// A number at `/metrics`.
+async fn number(site: &Site, name: &str) -> f64 {
+    let text = site.get("/metrics").await.text;
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).parse().unwrap()
+}
+
+/// Waits until so many events are with the writers.
+async fn until_waiting(site: &Site, events: usize) {
+    let waiting = async {
+        while number(site, "centile_queue_events").await < events as f64 {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("the events wait");
+}
+
+/// Sends a body with the server key, and gives the answer's status and text when it comes.
+fn send(site: &Site, path: &str, body: &Value) -> impl Future<Output = (StatusCode, String)> + use<> {
+    let request = site.serve.client.post(site.serve.at(path)).bearer_auth(&site.server_key).json(body);
+    async move {
+        let answer = request.send().await.expect("an answer");
+        (answer.status(), answer.text().await.expect("a body"))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "60"]).await;
+    site.board(json!({"lanes": 2}), &[("ada", 1)]).await;
+    site.board(json!({"slug": "other"}), &[("ada", 1)]).await;
+    let pool = db.pool().await;
+    let holding = hold(&pool, "main").await;
+
+    let mut lists = JoinSet::new();
+    for list in 0..WELCOME_REQUESTS {
+        let event = |n: usize| json!({"user_id": format!("p{n}"), "points": 1, "id": format!("list {list}, {n}")});
+        lists.spawn(send(&site, SCORES, &(0..100).map(event).collect()));
+    }
+    until_waiting(&site, WELCOME_REQUESTS * 100).await;
+    // One by one, until they have waited for too long.
+    let mut singles = JoinSet::new();
+    let single = |n: usize| json!({"user_id": "bob", "points": 1, "id": format!("single {n}")});
+    let refused = loop {
+        let number = singles.len();
+        let body = single(number);
+        let mut sent = Box::pin(send(&site, SCORES, &body));
+        match timeout(Duration::from_millis(100), &mut sent).await {
+            Ok((status, text)) => {
+                assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
+                break number;
+            }
+            Err(_) => singles.spawn(sent),
+        };
+        assert!(number < 600, "nobody is refused");
+    };
+    assert!(refused < WELCOME_EVENTS, "refused because the queue was full");
+
+    // At once, for a body that does not come, and a key that nobody looks at.
+    for key in [&*site.server_key, "none"] {
+        let mut wire = Wire::to(&site.serve).await;
+        let head = format!(
+            "POST {SCORES} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\nx-request-id: mine\r\n\
+             content-type: application/json\r\ncontent-length: 1000000\r\n\r\n"
+        );
+        wire.send(&head).await.unwrap();
+        let told = wire.answer().await;
+        assert_eq!((told.status, told.header("retry-after"), told.header("x-request-id")), (503, "1", "mine"));
+        let problem: Value = serde_json::from_str(&told.body).unwrap();
+        assert_eq!(problem["type"], "urn:centile:problem:unavailable", "{problem}");
+    }
+    assert!(number(&site, "centile_http_requests_refused_total{why=\"scores\"}").await >= 3.0);
+    for path in
+        [SCORES, "/v1/boards/main/scores/ada", "/v1/boards/main/scores?from=1&limit=3", "/v1/boards/main/rank?score=1"]
+    {
+        site.get(path).await.is(200);
+    }
+    site.post("/v1/boards/other/scores", json!({"user_id": "ada", "points": 1})).await.is(200);
+
+    holding.rollback().await.unwrap();
+    for (status, text) in lists.join_all().await {
+        assert_eq!(status, StatusCode::OK, "{text}");
+        assert_eq!(text.matches("\"accepted\"").count(), 100, "{text}");
+    }
+    for (status, text) in singles.join_all().await {
+        assert_eq!(status, StatusCode::OK, "{text}");
+    }
+    // What was refused has left nothing behind; what was accepted is there once.
+    for (number, repeated) in [(refused, false), (refused, true), (0, true)] {
+        assert_eq!(site.post(SCORES, single(number)).await.is(200)["repeated"], repeated, "{number}");
+    }
+    let counted: (i64, i64) = sqlx::query_as(
+        "SELECT count(*), sum(points)::bigint FROM centile.score_history WHERE board = 'main' AND kind = 'score'",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    let events = i64::try_from(1 + WELCOME_REQUESTS * 100 + refused + 1).unwrap();
+    assert_eq!(counted, (events, events));
+    audit::rankings_are_sound(&pool).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_at_once_are_taken_however_long_they_wait() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "60"]).await;
+    site.board(json!({"lanes": 1}), &[("ada", 1)]).await;
+    let pool = db.pool().await;
+    let holding = hold(&pool, "main").await;
+    let mut callers = JoinSet::new();
+    let mut waiting = 0;
+    // The first alone, the others when it has waited for longer than it should have to: the lane stands still.
+    for (more, wait) in [(1, 2 * WRITE_WAIT), (255, Duration::ZERO), (744, Duration::ZERO)] {
+        for caller in waiting..waiting + more {
+            callers.spawn(send(&site, SCORES, &json!({"user_id": format!("p{caller}"), "points": 1})));
+        }
+        waiting += more;
+        until_waiting(&site, waiting).await;
+        sleep(wait).await;
+    }
+    holding.rollback().await.unwrap();
+    let statuses: BTreeSet<u16> = callers.join_all().await.into_iter().map(|(status, _)| status.as_u16()).collect();
+    assert_eq!(statuses, BTreeSet::from([200]));
+    assert_eq!(site.get(SCORES).await.is(200)["players"], 1_001);
+}
