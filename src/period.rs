@@ -79,17 +79,14 @@ impl fmt::Display for PeriodSelector {
 
 /// The label must be one that the kind can have; which labels exist is for the database to say.
 fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
-    let canonical = |text: &str| text.len() == 10 && text.is_ascii();
     match kind {
         PeriodKind::Month => {
-            let first = format!("{label}-01");
-            if !canonical(&first) || NaiveDate::parse_from_str(&first, "%Y-%m-%d").is_err() {
+            if date(&format!("{label}-01")).is_none() {
                 return Err(Error::invalid("period", format!("{label:?} is not a month such as 2024-01")));
             }
         }
         PeriodKind::Day | PeriodKind::Week => {
-            let date = NaiveDate::parse_from_str(label, "%Y-%m-%d").ok().filter(|_| canonical(label));
-            let Some(date) = date else {
+            let Some(date) = date(label) else {
                 return Err(Error::invalid("period", format!("{label:?} is not a date such as 2024-01-15")));
             };
             if kind == PeriodKind::Week && date.weekday() != Weekday::Mon {
@@ -111,6 +108,16 @@ fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
         PeriodKind::AllTime => {}
     }
     Ok(())
+}
+
+/// The date that is written just like 2024-01-15. chrono takes signs, spaces and single digits, too: ` 2024-1-01`.
+fn date(text: &str) -> Option<NaiveDate> {
+    let is_written_so = text.len() == 10
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(place, byte)| if matches!(place, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
+    is_written_so.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
 }
 
 impl PeriodKind {
