@@ -119,7 +119,7 @@ async fn look_up(service: &Service, id: &str) -> Result<Option<Arc<KnownKey>>> {
 }
 
 /// Id and secret of a key's text.
-fn parse(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn parse(text: &str) -> Option<(&str, &str)> {
     let (id, secret) = text.strip_prefix("ctl_")?.split_once('_')?;
     (id.len() == ID_DIGITS && secret.len() == SECRET_BYTES * 2 && id.bytes().all(|b| b.is_ascii_hexdigit()))
         .then_some((id, secret))

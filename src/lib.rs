@@ -54,6 +54,8 @@ pub mod cli;
 pub mod demo;
 
 #[doc(hidden)]
+pub mod fuzzed;
+#[doc(hidden)]
 pub mod timed;
 
 pub use error::{Error, Result};

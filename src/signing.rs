@@ -51,6 +51,12 @@ impl SigningSecret {
     }
 }
 
+impl From<[u8; BYTES]> for SigningSecret {
+    fn from(bytes: [u8; BYTES]) -> Self {
+        Self(bytes)
+    }
+}
+
 /// What the secret of a key is sealed for.
 pub(crate) fn purpose(key_id: &str) -> String {
     format!("key {key_id}")

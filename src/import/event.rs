@@ -19,21 +19,21 @@ const EARLIEST_SECONDS: i64 = 946_684_800;
 
 /// A scoring event of a file.
 #[derive(Debug)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// Whose score.
-    pub(super) user_id: UserId,
+    pub(crate) user_id: UserId,
     /// The player's name.
-    pub(super) user_name: Option<String>,
+    pub(crate) user_name: Option<String>,
     /// Points.
-    pub(super) points: i64,
+    pub(crate) points: i64,
     /// When; the time at which it is written, if absent.
-    pub(super) occurred_at: Option<DateTime<Utc>>,
+    pub(crate) occurred_at: Option<DateTime<Utc>>,
     /// Why.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// The file's own id of the event.
-    pub(super) id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Breaks ties on `tiebreak` boards.
-    pub(super) tiebreak: Option<i16>,
+    pub(crate) tiebreak: Option<i16>,
 }
 
 /// A column of a CSV file, or a member of an NDJSON line.

@@ -44,13 +44,13 @@ pub struct Options {
 
 /// A line of the file that has been read as an event.
 #[derive(Debug)]
-struct Line {
+pub(crate) struct Line {
     /// Its number in the file, from 1; that of its first line where quotes hold line ends.
-    number: u64,
+    pub(crate) number: u64,
     /// As it stands in the file.
     raw: Box<[u8]>,
     /// What it says.
-    event: Event,
+    pub(crate) event: Event,
 }
 
 /// Imports all that `source`, called `name`, has. Until it has ended, no period of the board is closed. Lines that cannot be taken go to `rejects`; `progress` can be watched meanwhile and has

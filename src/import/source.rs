@@ -49,17 +49,17 @@ pub struct Source {
 
 /// Lines that were read.
 #[derive(Debug, Default)]
-pub(super) struct Chunk {
-    pub(super) lines: Vec<Line>,
-    pub(super) rejects: Vec<Reject>,
+pub(crate) struct Chunk {
+    pub(crate) lines: Vec<Line>,
+    pub(crate) rejects: Vec<Reject>,
 }
 
 /// A line that is no event.
 #[derive(Debug)]
-pub(super) struct Reject {
-    pub(super) number: u64,
-    pub(super) raw: Vec<u8>,
-    pub(super) reason: Error,
+pub(crate) struct Reject {
+    pub(crate) number: u64,
+    pub(crate) raw: Vec<u8>,
+    pub(crate) reason: Error,
 }
 
 impl Source {
@@ -98,7 +98,7 @@ impl Source {
     }
 
     /// The next lines; none at the end.
-    fn chunk(&mut self, board: &Board) -> Result<Chunk> {
+    pub(crate) fn chunk(&mut self, board: &Board) -> Result<Chunk> {
         let mut chunk = Chunk::default();
         let mut bytes = 0;
         while bytes < CHUNK_BYTES && chunk.lines.len() + chunk.rejects.len() < CHUNK_LINES {
@@ -125,7 +125,7 @@ impl Source {
 }
 
 impl Chunk {
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.lines.is_empty() && self.rejects.is_empty()
     }
 }

@@ -1,0 +1,217 @@
+//! What has to hold of whatever comes from outside. A fuzzer looks for bytes of which it does not (`make fuzz`); the tests try the bytes
+//! in `seeds/`, among them all that ever failed.
+
+use std::{collections::BTreeMap, str};
+
+use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
+use centile::{
+    board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+    fuzzed::{self, Imported},
+    import::Format,
+    period::{Period, PeriodSelector, PeriodState},
+    timed,
+};
+use chrono::{DateTime, Datelike as _, Utc};
+use ring::hmac;
+
+/// The time at which signatures are checked, in seconds since 1970.
+const NOW: i64 = 1_700_000_000;
+/// What requests are signed with.
+const SECRET: [u8; 32] = *b"thirty-two bytes that are secret";
+
+/// A selector is taken exactly where it is one, and written as it was read; a cursor leads to the key that it was made from.
+pub fn period(data: &[u8]) {
+    if let Ok(text) = str::from_utf8(data) {
+        let read = text.parse::<PeriodSelector>().ok();
+        assert_eq!(read.is_some(), is_selector(text), "{text:?}: {read:?}");
+        if let Some(selector) = read {
+            assert_eq!(selector.to_string(), text);
+        }
+        cursor(text);
+    }
+    cursor(&BASE64_URL_SAFE_NO_PAD.encode(data));
+}
+
+/// Whether a text is a selector, by its characters and the calendar.
+fn is_selector(text: &str) -> bool {
+    let (kind, label) = text.split_once(':').map_or((text, None), |(kind, label)| (kind, Some(label)));
+    match (kind, label) {
+        ("all_time" | "day" | "week" | "month", None) => true,
+        ("day" | "week" | "month", Some("previous")) => true,
+        ("day", Some(label)) => weekday(label).is_some(),
+        ("week", Some(label)) => weekday(label) == Some(1),
+        ("month", Some(label)) => weekday(&format!("{label}-01")).is_some(),
+        ("season", Some("previous")) => false,
+        ("season", Some(label)) => {
+            let is_plain = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9');
+            let bytes = label.as_bytes();
+            (1..=40).contains(&bytes.len())
+                && is_plain(&bytes[0])
+                && bytes.iter().all(|byte| is_plain(byte) || matches!(byte, b'-' | b'_'))
+        }
+        _ => false,
+    }
+}
+
+/// The day of the week of a date such as 2024-01-15, from 0 for Sunday on (Sakamoto's method); `None` when there is no such date.
+fn weekday(date: &str) -> Option<u32> {
+    let bytes = date.as_bytes();
+    let is_written_so = bytes.len() == 10
+        && bytes.iter().enumerate().all(|(place, byte)| match place {
+            4 | 7 => *byte == b'-',
+            _ => byte.is_ascii_digit(),
+        });
+    if !is_written_so {
+        return None;
+    }
+    let [mut year, month, day] = [0..4, 5..7, 8..10].map(|range| date[range].parse::<u32>().unwrap_or_default());
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days = match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=days).contains(&day) {
+        return None;
+    }
+    // Weekdays come again after 400 years; so the year before the year 0 is one, too.
+    year += 400;
+    if month < 3 {
+        year -= 1;
+    }
+    let offset = [0, 3, 2, 5, 0, 3, 5, 1, 4, 6, 2, 4][month as usize - 1];
+    Some((year + year / 4 - year / 100 + year / 400 + offset + day) % 7)
+}
+
+fn cursor(text: &str) {
+    let board = board(Ties::Shared);
+    for selector in [PeriodSelector::default(), PeriodSelector::Current(PeriodKind::Week)] {
+        if let Ok(key) = timed::unpack_key(text, &board, &selector) {
+            let label = "2024-01-15".to_owned();
+            let period =
+                Period { kind: selector.kind(), label, starts_at: None, ends_at: None, state: PeriodState::Open };
+            let again = timed::pack_key(&board, &period, key);
+            assert_eq!(timed::unpack_key(&again, &board, &selector).ok(), Some(key), "{text:?}");
+        }
+    }
+}
+
+/// The text of a key is made of its id and its secret and nothing else, and the id can be told from the rest.
+pub fn key(data: &[u8]) {
+    let Ok(text) = str::from_utf8(data) else { return };
+    if let Some((id, secret)) = fuzzed::key(text) {
+        assert_eq!(format!("ctl_{id}_{secret}"), text);
+        assert!(id.len() == 16 && id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{text:?}");
+        assert_eq!(secret.len(), 64, "{text:?}");
+    }
+    // What has the form of a key is taken for one.
+    if data.len() >= 40 {
+        let (id, secret) = (hex(&data[..8]), hex(&data[8..40]));
+        assert_eq!(fuzzed::key(&format!("ctl_{id}_{secret}")), Some((&*id, &*secret)));
+    }
+}
+
+/// A signature is right exactly where it is the HMAC-SHA256 (RFC 2104, of another library) over what was sent, and made just now.
+/// The data are a header, a target and a body, with line ends between.
+pub fn signature(data: &[u8]) {
+    let mut parts = data.splitn(3, |byte| *byte == b'\n');
+    let mut part = || parts.next().unwrap_or_default();
+    let (header, target, body) = (part(), part(), part());
+    let (Ok(header), Ok(target)) = (str::from_utf8(header), str::from_utf8(target)) else { return };
+    let check = |header: &str, method: &str, target: &str, body: &[u8]| {
+        fuzzed::check_signature(SECRET, Some(header), [method, target], body, NOW).is_ok()
+    };
+    assert_eq!(check(header, "POST", target, body), is_signature(header, "POST", target, body), "{header:?}");
+    assert!(fuzzed::check_signature(SECRET, None, ["POST", target], body, NOW).is_err());
+
+    let time = (NOW - 300 + i64::try_from(data.len() % 601).unwrap_or_default()).to_string();
+    let signed = hex(&hmac_of(&time, "POST", target, body));
+    let header = format!("t={time},v1={signed}");
+    assert!(check(&header, "POST", target, body), "{header:?}");
+    assert!(!check(&header, "PUT", target, body), "another method");
+    assert!(!check(&header, "POST", &format!("{target}/"), body), "another target");
+    assert!(!check(&header, "POST", target, &[body, b" "].concat()), "another body");
+}
+
+fn is_signature(header: &str, method: &str, target: &str, body: &[u8]) -> bool {
+    let Some(time) = header.strip_prefix("t=").and_then(|rest| rest.split(',').next()) else { return false };
+    let is_now = time.bytes().all(|byte| byte.is_ascii_digit())
+        && time.parse::<i64>().is_ok_and(|time| (NOW - 300..=NOW + 300).contains(&time));
+    is_now && header.to_lowercase() == format!("t={time},v1={}", hex(&hmac_of(time, method, target, body)))
+}
+
+fn hmac_of(time: &str, method: &str, target: &str, body: &[u8]) -> Vec<u8> {
+    let signed = [time.as_bytes(), b".", method.as_bytes(), b".", target.as_bytes(), b".", body].concat();
+    hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, &SECRET), &signed).as_ref().to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A file of events, whatever is in it, is read to its end. What is taken is within the bounds of the board, and is taken again when it
+/// is written anew. The first byte says which board and format.
+pub fn import(data: &[u8]) {
+    let Some((kind, file)) = data.split_first() else { return };
+    let board = board(if kind & 2 == 0 { Ties::Shared } else { Ties::Tiebreak });
+    let format = if kind & 1 == 0 { Format::Csv } else { Format::Ndjson };
+    let Ok((events, rejected)) = fuzzed::import(&board, file, format) else {
+        assert_eq!(format, Format::Csv, "only a header can be refused with the whole file");
+        return;
+    };
+    let mut numbers: Vec<u64> = events.iter().map(|(number, _)| *number).chain(rejected).collect();
+    numbers.sort_unstable();
+    assert!(numbers.is_sorted_by(|a, b| a < b), "a line counts once: {numbers:?}");
+    let lines = 1 + file.iter().filter(|byte| **byte == b'\n').count() as u64;
+    assert!(numbers.iter().all(|number| (1..=lines).contains(number)), "{numbers:?} of {lines}");
+    for (_, event) in events {
+        check(&board, &event);
+        // RFC 3339 has years of four digits; an offset may lead to the one after.
+        if event.occurred_at.is_none_or(|at| at.year() <= 9_999) {
+            let again = fuzzed::import(&board, &serde_json::to_vec(&event).unwrap_or_default(), Format::Ndjson);
+            assert!(again.is_ok_and(|(events, _)| events == [(1, event)]), "read otherwise when written anew");
+        }
+    }
+}
+
+fn check(board: &Board, event: &Imported) {
+    for (text, max_bytes) in [
+        (Some(&event.user_id), 128),
+        (event.user_name.as_ref(), 128),
+        (event.reason.as_ref(), 256),
+        (event.id.as_ref(), 128),
+    ] {
+        let is_plain = |text: &String| {
+            (1..=max_bytes).contains(&text.len()) && !text.chars().any(|c| c < ' ' || ('\u{7f}'..'\u{a0}').contains(&c))
+        };
+        assert!(text.is_none_or(is_plain), "{event:?}");
+    }
+    assert!((board.points_min..=board.points_max).contains(&event.points), "{event:?}");
+    let tiebreaks = if board.ties == Ties::Tiebreak { -2_048..=2_047 } else { 0..=-1 };
+    assert!(event.tiebreak.is_none_or(|tiebreak| tiebreaks.contains(&tiebreak)), "{event:?}");
+    assert!(event.occurred_at.is_none_or(|at| at.year() >= 2000), "{event:?}");
+}
+
+fn board(ties: Ties) -> Board {
+    Board {
+        id: 1,
+        slug: "arena".parse().unwrap_or_else(|_| unreachable!("a slug")),
+        title: "Arena".to_owned(),
+        mode: Mode::Best,
+        order: Order::Desc,
+        ties,
+        periods: vec![PeriodKind::AllTime, PeriodKind::Week],
+        lanes: 4,
+        time_zone: "UTC".to_owned(),
+        points_min: -1_000_000,
+        points_max: 1_000_000,
+        frozen_top_size: 100,
+        kept_archives: BTreeMap::new(),
+        reading: Reading::Public,
+        events_per_minute: None,
+        gain_max: BTreeMap::new(),
+        on_violation: OnViolation::Refuse,
+        created_at: DateTime::<Utc>::UNIX_EPOCH,
+    }
+}

@@ -1,0 +1,25 @@
+//! What has to hold of whatever comes from outside, tried on the bytes from which `make fuzz` begins: one of each form, and all that ever failed.
+
+use std::{fs, path::Path};
+
+#[path = "../fuzz/properties.rs"]
+mod properties;
+
+#[test]
+fn what_a_fuzzer_begins_with_holds() {
+    for (target, property) in [
+        ("period", properties::period as fn(&[u8])),
+        ("key", properties::key),
+        ("signature", properties::signature),
+        ("import", properties::import),
+    ] {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/seeds").join(target);
+        let mut seeds: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        seeds.sort();
+        assert!(!seeds.is_empty(), "{target}");
+        for seed in seeds {
+            println!("{}", seed.display());
+            property(&fs::read(seed).unwrap());
+        }
+    }
+}

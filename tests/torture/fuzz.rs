@@ -1,0 +1,49 @@
+//! Bytes that nobody would send, for what reads requests and files.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::report::Trial;
+
+/// How long each of them is fed, in seconds, unless `FUZZ_SECONDS` says otherwise.
+const SECONDS: &str = "600";
+
+#[test]
+fn made_up_bytes() {
+    let mut trial = Trial::begin(
+        "fuzz",
+        "made-up bytes for selectors and cursors, keys, signatures, and lines of imports, 10 min each",
+        "no crash, and what has to hold does",
+    );
+    let seconds = env::var("FUZZ_SECONDS").unwrap_or_else(|_| SECONDS.to_owned());
+    for target in ["period", "key", "signature", "import"] {
+        let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz {target}.txt"));
+        let file = fs::File::create(&output).expect("a file");
+        let status = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz.sh"))
+            .args([target, &seconds])
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().expect("a file"))
+            .stderr(file)
+            .status()
+            .expect("tests/fuzz.sh");
+        let told = fs::read_to_string(&output).expect("what it said");
+        let tries = tries(&told);
+        trial.expect(
+            status.success() && tries > 0,
+            match status.success() {
+                true => format!("{target}: {tries} tries in {seconds} s"),
+                false => format!("{target}: failed, see {}", output.display()),
+            },
+        );
+    }
+    trial.end();
+}
+
+/// The number in the line that tells how many times the fuzzer has tried.
+fn tries(told: &str) -> u64 {
+    let line = told.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+}
