@@ -5,11 +5,15 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS := .centile/tools
 SQLX := $(TOOLS)/bin/cargo-sqlx
 SQLX_VERSION := 0.9.0
+DENY := $(TOOLS)/bin/cargo-deny
+DENY_VERSION := 0.20.2
+# How long `make fuzz` feeds each reader.
+FUZZ_SECONDS := 600
 # Which tests: make test TESTARGS='--test it http_'
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check bench bench-full bench-computation torture slow fmt schema prepare clean
+.PHONY: help setup run test check advisories bench bench-full bench-computation torture fuzz slow fmt schema prepare clean
 
 help: ## Shows this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -28,13 +32,21 @@ test: setup ## Runs all tests, against servers of their own
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status
 
-check: setup $(SQLX) ## Checks format, lints, sql/schema.sql and .sqlx
+check: setup $(SQLX) $(DENY) ## Checks format, lints, licences and sources of what is built on, sql/schema.sql and .sqlx
 	cargo fmt --check
+	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
+	$(DENY) --locked check --hide-inclusion-graph licenses bans sources
+	@$(MAKE) --no-print-directory advisories
 	cargo clippy --all-targets -- -D warnings
 	cargo clippy --test torture -- -D warnings
 	cargo run --quiet --example devdb -- schema-check
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets
+
+# The database of advisories is a repository of its own; where it cannot be fetched the rest is checked all the same.
+advisories: $(DENY) ## Looks for known faults in what is built on, where the database of advisories can be reached
+	@if $(DENY) fetch db; then $(DENY) --locked --offline check advisories; \
+	else echo 'advisories not checked: the database cannot be reached'; fi
 
 bench: setup ## Compares Centile with plain SQL, bucket tables and Redis: 1 M players, half an hour
 	@scripts/setup.sh bench
@@ -49,7 +61,7 @@ bench-computation: setup ## Times what needs no server: keys, batches, bodies; a
 	cargo bench --bench computation
 
 # Trials come first: they have a report (target/torture/report.md), and most of them take minutes.
-torture: setup ## Tries and measures what takes hours: faults, overload, a soak; closing, layouts, ten million players, a held snapshot, settings, PgBouncer
+torture: setup ## Tries and measures what takes hours: faults, overload, a soak, made-up bytes; closing, layouts, ten million players, a held snapshot, settings, PgBouncer
 	@scripts/setup.sh bench
 	@scripts/setup.sh test
 	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
@@ -59,6 +71,9 @@ torture: setup ## Tries and measures what takes hours: faults, overload, a soak;
 	cargo bench --bench snapshot
 	cargo bench --bench settings
 	cargo bench --bench pooler
+
+fuzz: setup ## Feeds what reads requests and files with made-up bytes, 10 minutes each; FUZZ_SECONDS=60 for less
+	for target in period key signature import; do tests/fuzz.sh $$target $(FUZZ_SECONDS) || exit; done
 
 slow: setup ## Opens a thousand slow connections of each kind that slowhttptest knows; a minute
 	cargo build --release
@@ -79,6 +94,9 @@ prepare: setup $(SQLX) ## Writes .sqlx anew, after a change of queries
 
 $(SQLX):
 	cargo install sqlx-cli --version $(SQLX_VERSION) --locked --no-default-features --features postgres --root $(TOOLS)
+
+$(DENY):
+	cargo install cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS)
 
 clean: ## Removes what was built, and the demo's data
 	cargo clean
