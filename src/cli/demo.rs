@@ -25,7 +25,7 @@ pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> 
     let listener = listen(settings.instance.listen)?;
     fs::create_dir_all(dir)
         .map_err(|error| Error::invalid("dir", format!("cannot make {}: {error}", dir.display())))?;
-    log::to_file(config, &dir.join("centile.log"))?;
+    let _log = log::to_file(config, &dir.join("centile.log"))?;
     output::print(format!("Centile demo, with its data in {}\n", dir.display()))?;
     let start = async {
         let begin = Instant::now();

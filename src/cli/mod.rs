@@ -20,6 +20,7 @@ mod demo;
 mod explain;
 mod import;
 mod key;
+mod lines;
 mod log;
 mod maintain;
 mod migrate;
@@ -139,12 +140,16 @@ pub async fn main() -> ExitCode {
 
 async fn run(cli: Cli) -> Result<()> {
     let config = &cli.config;
-    match &cli.command {
+    // Until all is done: what waits is written when it goes.
+    let _log = match &cli.command {
         // The demo keeps standard error free of its log.
-        Command::Demo(_) => {}
-        Command::Serve(_) => log::to_stderr(config, log::INSTANCE),
-        _ => log::to_stderr(config, log::COMMAND),
-    }
+        Command::Demo(_) => None,
+        Command::Serve(_) => Some(log::of_instance(config)?),
+        _ => {
+            log::of_command(config);
+            None
+        }
+    };
     match cli.command {
         Command::Demo(settings) => demo::run(config, &settings).await,
         Command::Migrate(how) => migrate::run(config.database_url()?, how).await,

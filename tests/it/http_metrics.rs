@@ -93,7 +93,8 @@ async fn a_request_has_an_id_that_is_taken_given_back_and_logged() {
         assert!(made.len() == 32 && made.bytes().all(|byte| byte.is_ascii_hexdigit()), "{made}");
     }
     assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), made.len(), "each its own");
-    let lines: Vec<Value> = site.serve.output().lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let output = site.serve.told("trace-7/a.b:c", 1).await;
+    let lines: Vec<Value> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let of = |id: &str| lines.iter().filter(|line| line.to_string().contains(id)).collect::<Vec<_>>();
     let told = of("trace-7/a.b:c");
     assert_eq!(told.len(), 1, "{told:?}");

@@ -33,6 +33,7 @@ mod http_openapi;
 mod http_property;
 mod http_signing;
 mod local_servers;
+mod logging;
 mod outbox;
 mod pooler;
 mod real_data;

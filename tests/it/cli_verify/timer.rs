@@ -83,8 +83,9 @@ async fn the_timer_finds_wrong_counts_and_tells_once() {
     damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 2, counts[71] = counts[71] - 1 WHERE ranking_id = $r AND lane = 1").await;
     // What was found of another bucket stays known until that is looked at again.
     becomes(&serve, "centile_count_differences", 1.0).await;
-    let told = |words: &str| serve.output().lines().filter(|line| line.contains(words)).count();
-    assert_eq!(told("counts of players are wrong"), 3, "{}", serve.output());
+    let words = "counts of players are wrong";
+    let told = serve.told(words, 3).await;
+    assert_eq!(told.matches(words).count(), 3, "{told}");
     assert_eq!(metric(&serve, "centile_count_differences_total").await, Some(3.0));
     // The ranking goes, and with it what was wrong of it.
     run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();

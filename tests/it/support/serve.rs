@@ -3,8 +3,8 @@
 use std::{
     io::{BufRead as _, BufReader, Read},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, mpsc},
-    thread,
+    sync::{Arc, Mutex, MutexGuard, mpsc},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -27,6 +27,7 @@ pub struct Serve {
     child: Child,
     watchdog: Watchdog,
     output: Arc<Mutex<String>>,
+    following: Vec<JoinHandle<()>>,
 }
 
 /// Starts `centile serve` on a free port, with `db`, with Redis at `redis` (none: the in-process cache), and with more
@@ -70,10 +71,12 @@ impl Serve {
         watchdog.watch(child.id()).unwrap();
         let output = Arc::new(Mutex::new(String::new()));
         let (sender, addresses) = mpsc::channel();
-        follow(child.stdout.take().unwrap(), Arc::clone(&output), Some(sender));
-        follow(child.stderr.take().unwrap(), Arc::clone(&output), None);
+        let following = vec![
+            follow(child.stdout.take().unwrap(), Arc::clone(&output), Some(sender)),
+            follow(child.stderr.take().unwrap(), Arc::clone(&output), None),
+        ];
         let url = addresses.recv_timeout(PATIENCE);
-        let mut serve = Self { url: String::new(), client: super::client(), child, watchdog, output };
+        let mut serve = Self { url: String::new(), client: super::client(), child, watchdog, output, following };
         // The value exists by now, so that a failure kills the process and prints what it said.
         serve.url = url.expect("centile serve says where it listens");
         serve
@@ -89,9 +92,27 @@ impl Serve {
         self.child.id()
     }
 
-    /// All it has written so far to standard output and error.
+    /// All it has written so far to standard output and error; all it ever wrote, once it was stopped.
     pub fn output(&self) -> String {
         self.output.lock().unwrap().clone()
+    }
+
+    /// Reads nothing of what it writes, beyond what pipes hold, until what is returned is dropped.
+    pub fn leave_unread(&self) -> MutexGuard<'_, String> {
+        self.output.lock().unwrap()
+    }
+
+    /// All it has written, once there are as many lines that hold `words`: lines come by another way than answers.
+    pub async fn told(&self, words: &str, times: usize) -> String {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let output = self.output();
+            if output.lines().filter(|line| line.contains(words)).count() >= times {
+                return output;
+            }
+            assert!(Instant::now() < end, "centile serve does not tell {times} times {words:?}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
     }
 
     /// Asks it to stop (SIGTERM), and waits until it has.
@@ -101,6 +122,7 @@ impl Serve {
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 self.watchdog.forget().unwrap();
+                self.following.drain(..).for_each(|thread| thread.join().unwrap());
                 return status;
             }
             assert!(Instant::now() < end, "centile serve does not stop");
@@ -126,7 +148,11 @@ impl Drop for Serve {
 }
 
 /// Collects what comes out of `stream`, and sends the address on once it is named.
-fn follow(stream: impl Read + Send + 'static, output: Arc<Mutex<String>>, found: Option<mpsc::Sender<String>>) {
+fn follow(
+    stream: impl Read + Send + 'static,
+    output: Arc<Mutex<String>>,
+    found: Option<mpsc::Sender<String>>,
+) -> JoinHandle<()> {
     thread::spawn(move || {
         for line in BufReader::new(stream).lines().map_while(Result::ok) {
             if let (Some(found), Some(address)) = (&found, line.strip_prefix(LISTENING)) {
@@ -136,5 +162,5 @@ fn follow(stream: impl Read + Send + 'static, output: Arc<Mutex<String>>, found:
             output.push_str(&line);
             output.push('\n');
         }
-    });
+    })
 }
