@@ -12,6 +12,8 @@ use super::problem;
 /// A path and its handlers. Any other method is answered with 405 and an `Allow` header naming those it has.
 pub(super) struct Endpoint {
     path: &'static str,
+    /// What the path registered after it answers in its stead.
+    left: Vec<Method>,
     methods: Vec<Method>,
     resource: Resource,
 }
@@ -19,19 +21,17 @@ pub(super) struct Endpoint {
 impl Endpoint {
     /// A path that answers nothing yet.
     pub(super) fn new(path: &'static str) -> Self {
-        Self { path, methods: Vec::new(), resource: web::resource(path) }
+        Self { path, left: Vec::new(), methods: Vec::new(), resource: web::resource(path) }
     }
 
-    /// A path that leaves every method but `method` to the paths registered after it.
-    pub(super) fn only<F, Args>(path: &'static str, method: Method, handler: F) -> Self
-    where
-        F: Handler<Args>,
-        Args: FromRequest + 'static,
-        F::Output: Responder + 'static,
-    {
+    /// A path that leaves the methods `left` to the path registered after it, and counts them among those that it has.
+    pub(super) fn leaving(path: &'static str, left: &[Method]) -> Self {
         let mut endpoint = Self::new(path);
-        endpoint.resource = endpoint.resource.guard(guard::Method(method.clone()));
-        endpoint.on(method, handler)
+        endpoint.left = left.to_vec();
+        for method in left {
+            endpoint.resource = endpoint.resource.guard(guard::Not(guard::Method(method.clone())));
+        }
+        endpoint
     }
 
     /// Answers GET, and HEAD, for which the server leaves the body out (RFC 9110, 9.3.2).
@@ -78,9 +78,15 @@ impl Endpoint {
         &self.methods
     }
 
+    /// The methods that `Allow` names.
+    pub(super) fn allow(&self) -> String {
+        let methods: Vec<_> = self.left.iter().chain(&self.methods).map(Method::as_str).collect();
+        methods.join(", ")
+    }
+
     /// Makes the path part of an application.
     pub(super) fn register(self, config: &mut web::ServiceConfig) {
-        let allow = self.methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        let allow = self.allow();
         let path = self.path;
         let refuse = move |request: HttpRequest| {
             let response = problem::method_not_allowed(request.method().as_str(), path, &allow);

@@ -387,6 +387,8 @@ async fn a_request_that_cannot_be_read() {
         (Method::POST, "/v1/users/ada", "GET, HEAD, PUT, DELETE"),
         (Method::GET, "/v1/users/ada/ban", "POST"),
         (Method::POST, "/v1/boards/main/scores/ada", "GET, HEAD, DELETE"),
+        (Method::PUT, "/v1/boards/main/scores/query", "GET, HEAD, DELETE, POST"),
+        (Method::OPTIONS, "/v1/boards/main/scores/query", "GET, HEAD, DELETE, POST"),
         (Method::POST, "/v1/boards/main/rank", "GET, HEAD"),
         (Method::POST, "/healthz", "GET, HEAD"),
         (Method::OPTIONS, "/v1/scores", "GET, HEAD, POST"),
