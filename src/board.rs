@@ -257,8 +257,7 @@ impl fmt::Display for BoardSlug {
 }
 
 /// Where the bounds of a new ranking's stripes come from, while it has no players to tell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirstLayout {
     /// One range between each two of these scores: 1 to 99 scores, strictly ascending.
     Bounds(Vec<i64>),

@@ -15,6 +15,7 @@ use super::{
     Api,
     body::{self, Integer},
     caller,
+    first_layout::{FirstLayoutObject, FirstLayoutRequest},
     path::BoardPath,
     problem::{ListProblems, ReadProblems, WriteProblems},
     query, reply,
@@ -37,7 +38,7 @@ pub(super) struct CreateBoard {
     #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
     slug: String,
     /// Title for people; the slug when absent.
-    #[schema(example = "Arena")]
+    #[schema(example = "Arena", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     title: Option<String>,
     /// How scores add up.
     mode: Mode,
@@ -46,41 +47,42 @@ pub(super) struct CreateBoard {
     /// What becomes of equal scores; `shared` when absent.
     ties: Option<Ties>,
     /// The kinds of period kept, each once; all four when absent.
-    #[schema(value_type = Option<Vec<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1)]
+    #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 4)]
     periods: Option<Vec<PeriodKind>>,
     /// Writer lanes; by the number of cores when absent.
-    #[schema(minimum = 1, maximum = 64)]
-    lanes: Option<i16>,
+    #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
+    lanes: Option<Integer<i16>>,
     /// IANA time zone in which days, weeks and months begin; `UTC` when absent.
-    #[schema(example = "Europe/Berlin")]
+    #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     time_zone: Option<String>,
     /// Least points an event may carry; −(2⁵³ − 1) when absent.
-    #[schema(value_type = Option<i64>, example = 0)]
+    #[schema(value_type = Option<i64>, example = 0, minimum = -9_223_372_036_854_775_807i64)]
     points_min: Option<Integer>,
     /// Most points an event may carry; 2⁵³ − 1 when absent.
-    #[schema(value_type = Option<i64>, example = 1_000)]
+    #[schema(value_type = Option<i64>, example = 1_000, minimum = -9_223_372_036_854_775_807i64)]
     points_max: Option<Integer>,
     /// Where the first score ranges of a ranking lie, while it has no players to tell.
-    first_layout: Option<FirstLayout>,
+    #[schema(value_type = Option<FirstLayoutObject>)]
+    first_layout: Option<FirstLayoutRequest>,
     /// Players in the top that is kept for good of each closed period; 100 when absent.
-    #[schema(minimum = 1, maximum = 1_000, default = 100)]
-    frozen_top_size: Option<i32>,
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000, default = 100)]
+    frozen_top_size: Option<Integer<i32>>,
     /// How many closed periods of a kind keep their archive, the newest, from 1 to 1,000,000; of a kind that is absent or
     /// null, all.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<ArchivedKind, Option<i32>>, example = json!({"day": 30, "week": 52}))]
-    kept_archives: BTreeMap<String, Option<i32>>,
+    #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": 52}))]
+    kept_archives: BTreeMap<String, Option<Integer<i32>>>,
     /// Who may read; `public` when absent.
     reading: Option<Reading>,
     /// Most events of a player in any 60 seconds; any number when absent.
-    #[schema(minimum = 1, maximum = 10_000, example = 60)]
-    events_per_minute: Option<i32>,
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000, example = 60)]
+    events_per_minute: Option<Integer<i32>>,
     /// The most that a player may gain in a period, by its kind, one that the board keeps or `season`: from 1 to 2⁵³ − 1; of a kind that
     /// is absent or null, anything. On `sum` boards what is won in the period, whatever is lost in between; on `best` and
     /// `latest` boards how much better a score is than the one that the player came into the period with, or, of a newcomer,
     /// than the first in it.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<PeriodKind, Option<i64>>, example = json!({"day": 5_000}))]
+    #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
     gain_max: BTreeMap<String, Option<Integer>>,
     /// What becomes of an event that breaks the bounds of points, `events_per_minute` or `gain_max`; `refuse` when absent.
     on_violation: Option<OnViolation>,
@@ -98,19 +100,19 @@ impl TryFrom<CreateBoard> for NewBoard {
             order: request.order.unwrap_or(Order::Desc),
             ties: request.ties.unwrap_or(Ties::Shared),
             periods: request.periods.unwrap_or_else(|| DEFAULT_PERIODS.to_vec()),
-            lanes: request.lanes,
+            lanes: request.lanes.map(|Integer(lanes)| lanes),
             time_zone: request.time_zone.unwrap_or_else(|| "UTC".to_owned()),
             points_min: request.points_min.map_or(-DEFAULT_POINTS_BOUND, |Integer(points)| points),
             points_max: request.points_max.map_or(DEFAULT_POINTS_BOUND, |Integer(points)| points),
-            first_layout: request.first_layout,
-            frozen_top_size: request.frozen_top_size.unwrap_or(DEFAULT_FROZEN_TOP_SIZE),
+            first_layout: request.first_layout.map(FirstLayout::from),
+            frozen_top_size: request.frozen_top_size.map_or(DEFAULT_FROZEN_TOP_SIZE, |Integer(size)| size),
             // All is what a new board keeps anyway.
             kept_archives: kept_archives(request.kept_archives)?
                 .into_iter()
                 .filter_map(|(kind, kept)| Some((kind, kept?)))
                 .collect(),
             reading: request.reading.unwrap_or_default(),
-            events_per_minute: request.events_per_minute,
+            events_per_minute: request.events_per_minute.map(|Integer(events)| events),
             gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
             on_violation: request.on_violation.unwrap_or_default(),
         })
@@ -121,6 +123,18 @@ impl TryFrom<CreateBoard> for NewBoard {
 fn check_time_zone(name: Option<&str>) -> Result<()> {
     name.map_or(Ok(()), |name| check_text("time_zone", name, 128))
 }
+
+/// How many closed periods of a kind keep their archive.
+#[derive(Debug, ToSchema)]
+#[schema(minimum = 1, maximum = 1_000_000)]
+#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+struct KeptNumber(Option<i32>);
+
+/// The most that a player may gain in a period of a kind.
+#[derive(Debug, ToSchema)]
+#[schema(minimum = 1, maximum = 9_007_199_254_740_991i64)]
+#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+struct GainNumber(Option<i64>);
 
 /// The kinds of period that a board keeps by itself: all but seasons, which are made one by one.
 #[derive(Debug, ToSchema)]
@@ -139,9 +153,9 @@ enum KeptPeriod {
 
 /// How many archives of which kinds are kept. The kinds are text until here because a refusal names the member at fault,
 /// which serde cannot tell of keys that are anything else.
-fn kept_archives(given: BTreeMap<String, Option<i32>>) -> Result<KeptArchivesChange> {
+fn kept_archives(given: BTreeMap<String, Option<Integer<i32>>>) -> Result<KeptArchivesChange> {
     let known = given.into_iter().map(|(name, kept)| match ArchivedKind::from_name(&name) {
-        Some(kind) => Ok((kind, kept)),
+        Some(kind) => Ok((kind, kept.map(|Integer(kept)| kept))),
         None => {
             Err(Error::invalid(format!("kept_archives.{name}"), "there are archives of day, week, month and season"))
         }
@@ -166,7 +180,7 @@ fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
 #[serde(deny_unknown_fields)]
 pub(super) struct UpdateBoard {
     /// New title for people.
-    #[schema(example = "Arena, season two")]
+    #[schema(example = "Arena, season two", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     title: Option<String>,
     /// New mode.
     mode: Option<Mode>,
@@ -175,35 +189,36 @@ pub(super) struct UpdateBoard {
     /// New rule for ties.
     ties: Option<Ties>,
     /// New IANA time zone.
+    #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     time_zone: Option<String>,
     /// New number of writer lanes.
-    #[schema(minimum = 1, maximum = 64)]
-    lanes: Option<i16>,
+    #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
+    lanes: Option<Integer<i16>>,
     /// New least points an event may carry.
-    #[schema(value_type = Option<i64>)]
+    #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
     points_min: Option<Integer>,
     /// New most points an event may carry.
-    #[schema(value_type = Option<i64>)]
+    #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
     points_max: Option<Integer>,
     /// New size of the top that is kept of each period closed from now on.
-    #[schema(minimum = 1, maximum = 1_000)]
-    frozen_top_size: Option<i32>,
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
+    frozen_top_size: Option<Integer<i32>>,
     /// How many closed periods of a kind keep their archive: a number from 1 to 1,000,000, or null for all again. Kinds that
     /// are absent stay as they are.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<ArchivedKind, Option<i32>>, example = json!({"day": 30, "week": null}))]
-    kept_archives: BTreeMap<String, Option<i32>>,
+    #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": null}))]
+    kept_archives: BTreeMap<String, Option<Integer<i32>>>,
     /// Who may read from now on.
     reading: Option<Reading>,
     /// New limit of events of a player in any 60 seconds; null takes it off.
     #[serde(default, deserialize_with = "body::present")]
     #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
     #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000)]
-    events_per_minute: Option<Option<i32>>,
+    events_per_minute: Option<Option<Integer<i32>>>,
     /// The most that a player may gain in a period, by its kind: a number from 1 to 2⁵³ − 1, or null for anything again. Kinds that
     /// are absent stay as they are.
     #[serde(default)]
-    #[schema(value_type = BTreeMap<PeriodKind, Option<i64>>, example = json!({"day": 5_000, "week": null}))]
+    #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000, "week": null}))]
     gain_max: BTreeMap<String, Option<Integer>>,
     /// What becomes of an event that breaks a rule from now on.
     on_violation: Option<OnViolation>,
@@ -220,13 +235,13 @@ impl TryFrom<UpdateBoard> for BoardChange {
             order: request.order,
             ties: request.ties,
             time_zone: request.time_zone,
-            lanes: request.lanes,
+            lanes: request.lanes.map(|Integer(lanes)| lanes),
             points_min: request.points_min.map(|Integer(points)| points),
             points_max: request.points_max.map(|Integer(points)| points),
-            frozen_top_size: request.frozen_top_size,
+            frozen_top_size: request.frozen_top_size.map(|Integer(size)| size),
             kept_archives: kept_archives(request.kept_archives)?,
             reading: request.reading,
-            events_per_minute: request.events_per_minute,
+            events_per_minute: request.events_per_minute.map(|given| given.map(|Integer(events)| events)),
             gain_max: gain_max(request.gain_max)?,
             on_violation: request.on_violation,
         })

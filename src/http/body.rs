@@ -2,7 +2,7 @@
 //!
 //! What is not JSON is malformed (400); JSON that the call cannot take is invalid (422).
 
-use std::{fmt, ops::Deref};
+use std::{fmt, marker::PhantomData, ops::Deref};
 
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use futures::StreamExt as _;
@@ -18,7 +18,7 @@ use super::{
     room::{Held, Room},
     signature,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, board::DEFAULT_POINTS_BOUND};
 
 /// The field that a refusal names when the body as a whole is at fault.
 pub(super) const WHOLE: &str = "body";
@@ -199,31 +199,47 @@ pub(super) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
     Error::invalid(field, message)
 }
 
-/// A JSON number without fraction or exponent that fits in 64 bits: `1.5`, `1e3` and `"5"` are refused.
+/// A whole JSON number, as JSON Schema has it: `1000`, `1000.0` and `1e3` are the same one; `1.5` and `"5"` are none. Written with fraction
+/// or exponent it is read as a double, as everywhere (RFC 8259, section 6), and so refused from 2⁵³ on, where doubles stand for
+/// more than one whole number; written in digits alone it may be anything that fits a `T`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Integer(pub(super) i64);
+pub(super) struct Integer<T = i64>(pub(super) T);
 
-impl<'de> Deserialize<'de> for Integer {
+impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_i64(IntegerVisitor)
+        deserializer.deserialize_i64(IntegerVisitor(PhantomData))
     }
 }
 
-struct IntegerVisitor;
+struct IntegerVisitor<T>(PhantomData<T>);
 
-impl Visitor<'_> for IntegerVisitor {
-    type Value = Integer;
+impl<T: TryFrom<i64>> Visitor<'_> for IntegerVisitor<T> {
+    type Value = Integer<T>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "a whole number from {} to {}", i64::MIN, i64::MAX)
+        write!(formatter, "a whole number of {} bits", 8 * size_of::<T>())
     }
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Integer, E> {
-        Ok(Integer(value))
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Integer<T>, E> {
+        T::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
     }
 
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Integer, E> {
-        i64::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Integer<T>, E> {
+        let signed = i64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))?;
+        self.visit_i64(signed)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "whole, and within what a double keeps exactly"
+    )]
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Integer<T>, E> {
+        if value.fract() == 0.0 && value.abs() <= DEFAULT_POINTS_BOUND as f64 {
+            self.visit_i64(value as i64)
+        } else {
+            Err(E::invalid_type(Unexpected::Float(value), &self))
+        }
     }
 }
 
@@ -314,9 +330,12 @@ mod tests {
     #[test]
     fn json_that_does_not_fit_is_invalid_and_names_the_field() {
         let cases = [
-            (r#"{"points":"5"}"#, "points", "invalid type: string \"5\", expected a whole number from"),
+            (r#"{"points":"5"}"#, "points", "invalid type: string \"5\", expected a whole number of 64 bits"),
             (r#"{"points":1.5}"#, "points", "floating point `1.5`, expected a whole number"),
-            (r#"{"points":1e3}"#, "points", "floating point `1000.0`"),
+            (r#"{"points":1e-3}"#, "points", "floating point `0.001`"),
+            (r#"{"points":9007199254740992.0}"#, "points", "floating point"),
+            (r#"{"points":-9007199254740993e0}"#, "points", "floating point"),
+            (r#"{"points":1e30}"#, "points", "floating point"),
             (r#"{"points":1e400}"#, "points", "number out of range"),
             (r#"{"points":null}"#, "points", "null"),
             (r#"{"points":9223372036854775808}"#, "points", "integer `9223372036854775808`"),
@@ -337,6 +356,30 @@ mod tests {
                 }
                 other => panic!("{text}: {other:?}"),
             }
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_in_several_ways() {
+        for (text, wanted) in [
+            ("0", 0),
+            ("-0", 0),
+            ("5.0", 5),
+            ("-5.000", -5),
+            ("1e3", 1_000),
+            ("1.5E+1", 15),
+            ("10e-1", 1),
+            ("9007199254740991.0", 9_007_199_254_740_991),
+            ("-9007199254740991e0", -9_007_199_254_740_991),
+            ("9007199254740993", 9_007_199_254_740_993),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ] {
+            assert_eq!(parse::<Integer>(text).ok(), Some(Integer(wanted)), "{text}");
+        }
+        assert_eq!(parse::<Integer<i16>>("32767.0").ok(), Some(Integer(i16::MAX)));
+        for text in ["32768", "32768.0", "-32769"] {
+            assert!(parse::<Integer<i16>>(text).is_err(), "{text}");
         }
     }
 

@@ -4,7 +4,14 @@ use actix_web::{HttpRequest, HttpResponse, web::Data};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Api, caller, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
+use super::{
+    Api, caller,
+    list::RankingResponse,
+    path::BoardPath,
+    problem::ReadProblems,
+    query::{self, PeriodText},
+    reply,
+};
 use crate::{
     Result,
     board::Board,
@@ -17,7 +24,7 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(super) struct DistributionQuery {
     /// Which period, as in a list; `all_time` when absent.
-    #[param(example = "week")]
+    #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
 

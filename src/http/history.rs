@@ -25,6 +25,7 @@ pub(super) struct HistoryQuery {
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
     /// `next` of an earlier answer.
+    #[param(min_length = 1)]
     cursor: Option<String>,
 }
 

@@ -27,13 +27,13 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateKey {
     /// Whom it is for; of each name two keys work at most, so that one can take the other's place.
-    #[schema(example = "match server", min_length = 1, max_length = 128)]
+    #[schema(example = "match server", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: String,
     /// What it is for.
     role: Role,
     /// Boards that it is for; all when absent or empty. An admin key is for all.
     #[serde(default)]
-    #[schema(example = json!(["arena"]))]
+    #[schema(value_type = Vec<BoardName>, example = json!(["arena"]))]
     boards: Vec<String>,
     /// Whether its requests have to be signed. Refused where the service has no master key to keep the signing secret under.
     #[serde(default)]
@@ -41,6 +41,12 @@ pub(super) struct CreateKey {
     /// When it stops working; never when absent.
     expires_at: Option<DateTime<Utc>>,
 }
+
+/// Name of a board.
+#[derive(Debug, ToSchema)]
+#[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+#[expect(dead_code, reason = "describes what a board may be called")]
+struct BoardName(String);
 
 impl TryFrom<CreateKey> for NewKey {
     type Error = Error;

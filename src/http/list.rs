@@ -12,10 +12,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::{
     Api, body, caller,
-    path::BoardPath,
+    path::{BoardPath, UserIdText},
     period::PeriodResponse,
     problem::{QueryProblems, ReadProblems},
-    query, reply, top,
+    query::{self, PeriodText},
+    reply, top,
 };
 use crate::{
     Error, Result,
@@ -42,19 +43,20 @@ pub(super) struct ListQuery {
     /// `all_time`, `day`, `week` or `month`; one of the past as `week:2024-01-15` (its Monday), `month:2024-01`,
     /// `day:2024-01-15`, or `week:previous`; a season as `season:spring`. `all_time` when absent. Closed or not, periods
     /// are read in the same way.
-    #[param(example = "week")]
+    #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Most rows of the page.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     limit: Option<u64>,
-    /// Position of the first row.
+    /// Position of the first row. Does not go with `cursor`.
     #[param(minimum = 1, default = 1)]
     from: Option<u64>,
     /// `next` of an earlier page: no player who stays put is repeated or skipped.
+    #[param(min_length = 1)]
     cursor: Option<String>,
-    /// Just these players, once for each; 1 to 500.
+    /// Just these players, once for each; 1 to 500. Goes with `period` alone.
     #[serde(default)]
-    #[param(max_items = 500, example = json!(["ada", "bob"]))]
+    #[param(value_type = Vec<UserIdText>, max_items = 500, example = json!(["ada", "bob"]))]
     users: Vec<String>,
 }
 
@@ -63,10 +65,10 @@ pub(super) struct ListQuery {
 #[serde(deny_unknown_fields)]
 pub(super) struct ChosenRequest {
     /// Ids of the players.
-    #[schema(min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
+    #[schema(value_type = Vec<UserIdText>, min_items = 1, max_items = 500, example = json!(["ada", "bob"]))]
     users: Vec<String>,
     /// Which period, as in the query of a list; `all_time` when absent.
-    #[schema(example = "week")]
+    #[schema(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
 
@@ -230,6 +232,8 @@ pub(super) enum ListResponse<'a> {
                 ("Age" = u64, description = "Of a stale top: seconds since it was right."),
             )),
         (status = 304, description = "The answer is still the one that `If-None-Match` names."),
+        (status = 400, description = "Path and query have more than 65,534 bytes, which is no longer read; the answer has no body. \
+            `POST /v1/boards/{board}/scores/query` takes that many players."),
         ReadProblems,
     ),
 )]

@@ -27,6 +27,7 @@ mod caller;
 mod connection;
 mod cors;
 mod endpoint;
+mod first_layout;
 mod observe;
 mod openapi;
 mod path;

@@ -4,7 +4,14 @@ use actix_web::{HttpRequest, HttpResponse, web::Data};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Api, caller, list::RankingResponse, path::BoardPath, problem::ReadProblems, query, reply};
+use super::{
+    Api, caller,
+    list::RankingResponse,
+    path::BoardPath,
+    problem::ReadProblems,
+    query::{self, PeriodText},
+    reply,
+};
 use crate::{Result, rank};
 
 /// Which score.
@@ -13,10 +20,10 @@ use crate::{Result, rank};
 #[into_params(parameter_in = Query)]
 pub(super) struct NewcomerQuery {
     /// The score to place.
-    #[param(example = 1_234)]
+    #[param(example = 1_234, minimum = -9_223_372_036_854_775_807i64)]
     score: i64,
     /// Which period, as in a list; `all_time` when absent.
-    #[param(example = "week")]
+    #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
 }
 

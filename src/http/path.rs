@@ -4,7 +4,7 @@ use std::{str::FromStr, sync::Arc};
 
 use actix_web::HttpRequest;
 use percent_encoding::percent_decode_str;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result,
@@ -44,12 +44,18 @@ impl BoardPath {
     }
 }
 
+/// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
+#[derive(Debug, ToSchema)]
+#[schema(as = UserId, example = "ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+#[expect(dead_code, reason = "describes what a user id may be")]
+pub(super) struct UserIdText(String);
+
 /// Path of what belongs to a player.
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(super) struct UserPath {
     /// The caller's own id of the player, percent-encoded: 1 to 128 bytes of UTF-8 without control characters.
-    #[param(value_type = String, example = "ada", min_length = 1, max_length = 128)]
+    #[param(value_type = UserIdText)]
     pub(super) user_id: UserId,
 }
 
@@ -65,7 +71,7 @@ impl UserPath {
 #[into_params(parameter_in = Path)]
 pub(super) struct KeyPath {
     /// Id of the key.
-    #[param(example = "0123456789abcdef")]
+    #[param(example = "0123456789abcdef", pattern = "^[0-9a-f]{16}$")]
     pub(super) key_id: String,
 }
 

@@ -33,6 +33,7 @@ pub(super) struct QuarantineQuery {
     #[param(minimum = 1, maximum = 1000, default = 50)]
     limit: Option<u64>,
     /// `next` of an earlier answer.
+    #[param(min_length = 1)]
     cursor: Option<String>,
 }
 

@@ -12,6 +12,7 @@ use serde::{
     },
     forward_to_deserialize_any,
 };
+use utoipa::ToSchema;
 
 use super::body::refusal;
 use crate::{Error, Result, period::PeriodSelector};
@@ -104,6 +105,17 @@ impl<'de> Deserializer<'de> for Parameter {
         tuple_struct map struct enum identifier ignored_any
     }
 }
+
+/// `all_time`, `day`, `week` or `month`; one of the past as `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
+/// `week:previous`; a season as `season:spring`.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = Period,
+    example = "week",
+    pattern = r"^(all_time|(day|week|month)(:previous)?|(day|week):[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|month:[0-9]{4}-(0[1-9]|1[0-2])|season:[a-z0-9][a-z0-9_-]{0,39})$"
+)]
+#[expect(dead_code, reason = "describes what a period's selector may be")]
+pub(super) struct PeriodText(String);
 
 /// The period that a caller means; `all_time` when none is named.
 pub(super) fn selector(text: Option<&str>) -> Result<PeriodSelector> {

@@ -5,7 +5,7 @@ use actix_web::{
     http::{StatusCode, header},
     web::{Data, Payload},
 };
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,11 +24,23 @@ pub(super) struct CreateSeason {
     #[schema(example = "spring", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
     name: String,
     /// When it begins: a time (RFC 3339), or a date for the beginning of that day in the board's time zone.
-    #[schema(example = "2030-03-01")]
+    #[schema(value_type = EdgeText, example = "2030-03-01")]
     starts_at: String,
     /// When it is over, in the same forms: on that date it is over already.
-    #[schema(example = "2030-06-01T12:00:00Z")]
+    #[schema(value_type = EdgeText, example = "2030-06-01T12:00:00Z")]
     ends_at: String,
+}
+
+/// Where a season begins or ends.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes what `Edge` reads")]
+#[serde(untagged)]
+#[schema(as = SeasonEdge)]
+enum EdgeText {
+    /// The beginning of that day in the board's time zone.
+    Date(NaiveDate),
+    /// That instant.
+    Instant(DateTime<Utc>),
 }
 
 /// The edge of a season that stood in `field`.

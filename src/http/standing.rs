@@ -10,7 +10,8 @@ use super::{
     list::{RankingResponse, RowResponse},
     path::{BoardPath, UserPath},
     problem::{ActProblems, ReadProblems},
-    query, reply,
+    query::{self, PeriodText},
+    reply,
 };
 use crate::{
     Result,
@@ -26,7 +27,7 @@ use crate::{
 #[into_params(parameter_in = Query)]
 pub(super) struct StandingQuery {
     /// Which period, as in a list; `all_time` when absent.
-    #[param(example = "week")]
+    #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
     /// Players wanted above, and as many below.
     #[param(minimum = 0, maximum = 100, default = 4)]
@@ -39,7 +40,7 @@ pub(super) struct StandingQuery {
 #[into_params(parameter_in = Query)]
 pub(super) struct ResetQuery {
     /// Kept in the ledger.
-    #[param(example = "asked for it", min_length = 1, max_length = 256)]
+    #[param(example = "asked for it", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
 }
 

@@ -16,7 +16,7 @@ use super::{
     Api,
     body::{self, Integer},
     caller,
-    path::BoardPath,
+    path::{BoardPath, UserIdText},
     problem::{Problem, WriteProblems},
     query, reply,
 };
@@ -49,17 +49,17 @@ pub(super) struct SubmitQuery {
 pub(super) struct EventRequest {
     /// The caller's own id of the player: 1 to 128 bytes of UTF-8 without control characters. A player unknown so far is
     /// made.
-    #[schema(example = "ada", min_length = 1, max_length = 128)]
+    #[schema(value_type = UserIdText)]
     user_id: String,
     /// Points earned (`sum`), or the score itself (`best`, `latest`): a whole number within the board's bounds.
-    #[schema(value_type = i64, example = 50)]
+    #[schema(value_type = i64, example = 50, minimum = -9_223_372_036_854_775_807i64)]
     points: Integer,
     /// Why, up to 256 bytes.
-    #[schema(example = "boss defeated", min_length = 1, max_length = 256)]
+    #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
     /// The caller's id of the event, up to 128 bytes, that makes it safe to send again: the same content is answered as
     /// the first time and changes nothing, other content is refused. Needed with a key that signs.
-    #[schema(example = "match-7:ada", min_length = 1, max_length = 128)]
+    #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards, larger wins; not on `sum` boards.
     #[schema(value_type = Option<i16>, minimum = -2048, maximum = 2047)]

@@ -26,12 +26,12 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub(super) struct PutUser {
     /// Name shown in lists, up to 128 bytes; a new player's is the id.
-    #[schema(example = "Ada", min_length = 1, max_length = 128)]
+    #[schema(example = "Ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     name: Option<String>,
     /// Address of a picture, up to 1,024 bytes; null removes it.
     #[serde(default, deserialize_with = "body::present")]
     #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
-    #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024)]
+    #[schema(value_type = Option<String>, example = "https://example.com/ada.png", max_length = 1024, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     avatar: Option<Option<String>>,
     /// Whatever the game keeps with a player, up to 8,192 bytes.
     #[schema(value_type = Option<Object>, example = json!({"clan": "Lovelace"}))]
@@ -53,7 +53,7 @@ impl From<PutUser> for Profile {
 #[serde(deny_unknown_fields)]
 pub(super) struct ActRequest {
     /// Kept in the ledger and the audit log, up to 256 bytes.
-    #[schema(example = "cheated", min_length = 1, max_length = 256)]
+    #[schema(example = "cheated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
 }
 

@@ -28,6 +28,36 @@ fn pairs<const N: usize>(pairs: [(&str, i64); N]) -> Vec<(String, i64)> {
 }
 
 #[tokio::test]
+async fn whole_numbers_may_be_written_with_fraction_and_exponent() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let board = r#"{"slug": "main", "mode": "sum", "lanes": 2.0, "points_min": -1e1, "points_max": 9007199254740991.0,
+        "first_layout": {"bounds": [-5.0, 1e2]}, "frozen_top_size": 1.0e1, "kept_archives": {"day": 30.0},
+        "events_per_minute": 6e1, "gain_max": {"week": 5000.0}}"#;
+    let board = site.json(Method::POST, "/v1/boards", &site.admin_key, board.to_owned()).await.is(201);
+    let wanted = json!({
+        "lanes": 2, "points_min": -10, "points_max": 9_007_199_254_740_991_i64, "frozen_top_size": 10, "kept_archives": {"day": 30},
+        "events_per_minute": 60, "gain_max": {"week": 5000},
+    });
+    for (name, value) in wanted.as_object().unwrap() {
+        assert_eq!(&board[name], value, "{name}");
+    }
+    let change = r#"{"lanes": 3.0, "events_per_minute": 61.0, "frozen_top_size": 2e1}"#;
+    let board = site.json(Method::PATCH, "/v1/boards/main", &site.admin_key, change.to_owned()).await.is(200);
+    assert_eq!(
+        (&board["lanes"], &board["events_per_minute"], &board["frozen_top_size"]),
+        (&json!(3), &json!(61), &json!(20))
+    );
+
+    site.post("/v1/boards/main/scores", r#"{"user_id": "ada", "points": 5.0}"#).await.is(200);
+    site.post("/v1/boards/main/scores", r#"[{"user_id": "ada", "points": 1e3}, {"user_id": "bob", "points": -0.0}]"#)
+        .await
+        .is(200);
+    let list = site.get("/v1/boards/main/scores").await.is(200);
+    assert_eq!(column(&list["scores"], "score"), pairs([("ada", 1005), ("bob", 0)]));
+}
+
+#[tokio::test]
 async fn boards_are_made_listed_shown_and_changed() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
