@@ -3,18 +3,18 @@
 use std::{
     fs,
     path::Path,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
 use crate::{
     report::Trial,
-    support::{TestDb, load::key, redis_url, spawn_serve},
+    support::{Serve, TestDb, load::key, redis_url, spawn_serve},
 };
 
 /// Requests of all runs together.
 const CASES: u64 = 20_000;
 /// Requests made up for each call and way of making them up, unless `CENTILE_SCHEMATHESIS_EXAMPLES` says otherwise.
-const EXAMPLES: &str = "800";
+const EXAMPLES: &str = "400";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_made_up_from_the_document() {
@@ -24,8 +24,45 @@ async fn requests_made_up_from_the_document() {
         "no failure of any check",
     );
     let examples = std::env::var("CENTILE_SCHEMATHESIS_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned());
-    let mut cases = 0;
+    // Both at once, each on a service of its own: most of the time is spent on making requests up, on one core.
+    let mut runs = Vec::new();
     for who in ["no key", "an admin key"] {
+        runs.push(Run::begin(who, &examples).await);
+    }
+    let mut cases = 0;
+    for mut run in runs {
+        let passed = tokio::task::block_in_place(|| run.process.wait()).expect("tests/schemathesis.sh").success();
+        let told = fs::read_to_string(&run.output).expect("what it said");
+        let summary = told.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
+        println!("{summary}");
+        cases += generated(&told);
+        trial.expect(
+            passed,
+            format!(
+                "with {}: {} cases, seed {}, {}",
+                run.who,
+                generated(&told),
+                told.lines().find_map(|line| line.strip_prefix("Seed: ")).unwrap_or("unknown"),
+                if passed { "no failure".to_owned() } else { format!("failures in {}", run.output) }
+            ),
+        );
+    }
+    trial.expect(cases >= CASES || examples != EXAMPLES, format!("{cases} cases"));
+    trial.end();
+}
+
+/// Schemathesis at work on a service that nobody else uses.
+struct Run {
+    who: &'static str,
+    /// The file that holds what it says.
+    output: String,
+    process: Child,
+    _serve: Serve,
+    _db: TestDb,
+}
+
+impl Run {
+    async fn begin(who: &'static str, examples: &str) -> Self {
         let db = TestDb::new().await;
         db.execute(
             "SELECT centile.create_board('arena', p_lanes => 2::smallint);
@@ -33,30 +70,25 @@ async fn requests_made_up_from_the_document() {
         )
         .await;
         let serve = spawn_serve(&db, Some(&redis_url().await), &["--default-board", "arena", "--log", "warn"]).await;
-        let output = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("schemathesis with {who}.txt"));
+        let output = format!("{}/schemathesis with {who}.txt", env!("CARGO_TARGET_TMPDIR"));
         let mut command = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/schemathesis.sh"));
-        command.args([&serve.url, &examples]).stdin(Stdio::null());
+        command.args([&serve.url, examples]).stdin(Stdio::null());
         if who != "no key" {
             command.arg(key(db.url(), "admin"));
         }
         let file = fs::File::create(&output).expect("a file");
         command.stdout(file.try_clone().expect("a file")).stderr(file);
-        let status = tokio::task::block_in_place(|| command.status()).expect("tests/schemathesis.sh");
-        let told = fs::read_to_string(&output).expect("what it said");
-        let summary = told.lines().skip_while(|line| !line.contains("SUMMARY")).collect::<Vec<_>>().join("\n");
-        println!("{summary}");
-        cases += generated(&told);
-        trial.expect(
-            status.success(),
-            format!(
-                "with {who}: {} cases, {}",
-                generated(&told),
-                if status.success() { "no failure".to_owned() } else { format!("failures in {}", output.display()) }
-            ),
-        );
+        let process = command.spawn().expect("tests/schemathesis.sh");
+        Self { who, output, process, _serve: serve, _db: db }
     }
-    trial.expect(cases >= CASES || examples != EXAMPLES, format!("{cases} cases"));
-    trial.end();
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Over already, unless the trial was given up.
+        self.process.kill().ok();
+        self.process.wait().ok();
+    }
 }
 
 /// The number in the line that tells how many cases were generated.
