@@ -623,6 +623,7 @@ mod tests {
             write_connections: 1,
             statement_timeout: Duration::from_secs(1),
             pool_wait: Duration::from_millis(100),
+            write_wait: Duration::from_millis(100),
             master_keys: None,
             maintenance_every: None,
         })

@@ -9,10 +9,8 @@ use sqlx::query_scalar;
 use super::SCORES;
 use crate::{
     http_api::site::{Answer, Site},
-    support::{
-        TestDb, make_key,
-        signing::{Signer, master_key},
-    },
+    http_signing::signer::{Signer, master_key},
+    support::{TestDb, make_key},
 };
 
 /// Sends a request from an address behind the proxy that the tests are, with a key and a signature.
