@@ -36,16 +36,16 @@ pub(super) async fn observe(
     let (method, path) = (request.method().clone(), request.path().to_owned());
     let address = request.app_data::<Data<Api>>().and_then(|api| address::of(api, &request));
     let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
-    let span = tracing::info_span!("request", request_id = %id.to_str().unwrap_or_default());
+    let id_text = id.to_str().unwrap_or_default();
+    let span = tracing::info_span!("request", request_id = %id_text);
     let _requests = telemetry::one_more_request();
-    let mut response = next.call(request).instrument(span.clone()).await?;
+    let mut response = next.call(request).instrument(span).await?;
     let (time, status) = (begin.elapsed(), response.status().as_u16());
     let route = response.request().match_pattern();
     let route = route.as_deref().unwrap_or(NOWHERE);
-    span.in_scope(|| {
-        let address = address.map(tracing::field::display);
-        tracing::info!(target: "centile::request", %method, path, address, status, duration_ms = time.as_secs_f64() * 1_000.0, "answered");
-    });
+    let (address, duration_ms) = (address.map(tracing::field::display), time.as_secs_f64() * 1_000.0);
+    // Outside of the span: a line within it takes twice as long.
+    tracing::info!(target: "centile::request", request_id = %id_text, %method, path, address, status, duration_ms, "answered");
     telemetry::count_request(known(&method), route, status, time);
     response.headers_mut().insert(REQUEST_ID, id);
     if let Some(answering) = answering
