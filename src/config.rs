@@ -261,7 +261,7 @@ pub struct Instance {
     pool_wait: u32,
 
     /// Milliseconds that scores may have to wait for their turn; while it would be longer, requests with scores are told to come again
-    #[arg(long, env = "CENTILE_WRITE_WAIT", value_name = "MILLISECONDS", default_value_t = 500)]
+    #[arg(long, env = "CENTILE_WRITE_WAIT", value_name = "MILLISECONDS", default_value_t = 400)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     write_wait: u32,
 

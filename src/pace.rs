@@ -17,7 +17,8 @@ pub(crate) struct Pace(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// What an event has taken lately, as long as anybody has been waiting.
+    /// What an event has taken lately. It is kept while nobody comes: whoever begins to send too much is told so from the start, and not
+    /// after the first thousands are waiting. Should it be too slow by then, the next batches tell.
     event: Option<Duration>,
     /// When the batch that is being written was begun.
     began: Option<Instant>,
@@ -36,11 +37,6 @@ impl Pace {
                 state.note(events, began.elapsed());
             }
         });
-    }
-
-    /// Nobody waits any more. What a burst took that is over tells nothing about the next one.
-    pub(crate) fn rest(&self) {
-        self.with(|state| *state = State::default());
     }
 
     /// How long an event waits that comes after so many others, those of the batch that is being written among them.
@@ -106,7 +102,5 @@ mod tests {
         pace.end(500);
         let wait = pace.wait(1_000);
         assert!(wait >= Duration::from_millis(40), "{wait:?}");
-        pace.rest();
-        assert_eq!(pace.wait(1_000), Duration::ZERO);
     }
 }

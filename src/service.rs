@@ -56,7 +56,7 @@ impl Settings {
     /// How long a call waits for a connection unless configured otherwise.
     pub const DEFAULT_POOL_WAIT: Duration = Duration::from_secs(2);
     /// How long scores may have to wait unless configured otherwise.
-    pub const DEFAULT_WRITE_WAIT: Duration = Duration::from_millis(500);
+    pub const DEFAULT_WRITE_WAIT: Duration = Duration::from_millis(400);
 }
 
 /// That requests can be answered, and with what.

@@ -203,9 +203,6 @@ async fn write_lane(
         pace.begin();
         write_jobs(&shared, board_id, lane, jobs).await;
         pace.end(events);
-        if queue.is_empty() {
-            pace.rest();
-        }
     }
 }
 

@@ -21,7 +21,7 @@ const WELCOME_REQUESTS: usize = 16;
 /// So many events may wait, however long it takes.
 const WELCOME_EVENTS: usize = 1_024;
 /// How long scores may have to wait.
-const WRITE_WAIT: Duration = Duration::from_millis(500);
+const WRITE_WAIT: Duration = Duration::from_millis(400);
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
