@@ -1,11 +1,13 @@
--- Whom each frozen top names, erasures that go on where they were cut short, and bans and unbans of one player one after the other.
+-- Whom each frozen top names, and erasures that go on where they were cut short.
 
 -- Erasures ---------------------------------------------------------------------------------------------------------
 
 CREATE TABLE centile_store.erasures (
     user_id        bigint      NOT NULL,
     request_id     text        COLLATE "C",
+    request_digest bytea,
     old_id         text,
+    last_event_id  bigint      NOT NULL DEFAULT 0,
     next_period_id bigint      NOT NULL DEFAULT 0,
     began_at       timestamptz NOT NULL DEFAULT clock_timestamp(),
     done_at        timestamptz,
@@ -15,7 +17,7 @@ CREATE TABLE centile_store.erasures (
     CONSTRAINT erasures_forget_when_done CHECK (done_at IS NULL OR old_id IS NULL)
 );
 COMMENT ON TABLE centile_store.erasures IS
-'Players who asked to be forgotten: from which closed period on tops may still name them, by the old id, which is gone once they do not; kept for a while under the id that the caller gave.';
+'Players who asked to be forgotten: from which closed period on tops may still name them, by the old id, which is gone once they do not, and up to which event; kept for a while under the id that the caller gave, with a digest of both ids.';
 CREATE INDEX erasures_unfinished_idx ON centile_store.erasures (user_id) WHERE done_at IS NULL;
 GRANT SELECT, INSERT, UPDATE, DELETE ON centile_store.erasures TO centile_service;
 
@@ -46,9 +48,3 @@ SELECT p.id, p.cut_off_at, ARRAY(
     WHERE o.period_id = p.id)
 FROM centile_store.periods p
 WHERE p.state = 'closed' AND p.archive_revision > 0;
-
--- Bans -------------------------------------------------------------------------------------------------------------
-
--- Last, for it keeps everybody from the players until the end.
-ALTER TABLE centile_store.users ADD COLUMN ban_act bigint NOT NULL DEFAULT 0;
-COMMENT ON COLUMN centile_store.users.ban_act IS 'Raised by each ban that follows an unban, to an odd number, and each unban that follows a ban: one that finds another number has been overtaken.';

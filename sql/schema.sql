@@ -403,40 +403,50 @@ DECLARE
     v_revision bigint;
     v_erasure  centile_store.erasures;
     v_user     centile_store.users;
+    v_lane     bytea := substr(sha256(convert_to(p_user, 'UTF8')), 1, 2);
+    v_prefix   text := 'erased-' || gen_random_uuid() || '-';
+    v_try      integer := 0;
+    v_digest   bytea := sha256(convert_to(jsonb_build_array(p_request, p_user)::text, 'UTF8'));
 BEGIN
     -- Two requests of one id are one.
     PERFORM pg_advisory_xact_lock(hashtextextended('erasure ' || p_request, 0)) WHERE p_request IS NOT NULL;
     SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
     IF FOUND THEN
-        -- Somebody who came with the old id since is somebody else. Whoever was there before was not meant then.
-        IF EXISTS (SELECT FROM centile_store.users u
-                   WHERE u.external_id = p_user AND u.id <> v_erasure.user_id AND u.created_at < v_erasure.began_at) THEN
+        SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+        -- Whoever came with the old id since is somebody else, and not meant.
+        IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
             RAISE EXCEPTION 'another player was erased by the request %', quote_literal(p_request) USING ERRCODE = 'CB409';
         END IF;
-        SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
     ELSE
         PERFORM centile_store.user_named(p_user);
-        -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
-        -- whichever id. It takes some 65,536 tries, which is half a second.
+        -- One of the same lane (centile.lane_hash), on every board that there is or will be: whoever changes the player's scores holds that
+        -- lane, under whichever id. It takes some 65,536 tries, so each is a digest and nothing else.
         LOOP
-            user_id := 'erased-' || gen_random_uuid();
-            EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
+            user_id := v_prefix || v_try;
+            EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
+            v_try := v_try + 1;
         END LOOP;
         -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
+        -- Events have the old id only: whom they name is known as long as nobody else can have it.
+        PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
-        INSERT INTO centile_store.erasures (user_id, request_id, old_id) VALUES (v_user.id, p_request, p_user);
+        INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_event_id)
+        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
+        FROM centile_store.outbox o;
     ELSE
         user_id := v_user.external_id;
-        INSERT INTO centile_store.erasures AS e (user_id, request_id) VALUES (v_user.id, p_request)
+        INSERT INTO centile_store.erasures AS e (user_id, request_id, request_digest)
+        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END
         ON CONFLICT ON CONSTRAINT erasures_pkey DO UPDATE
-        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id);
+        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id),
+            request_digest = coalesce(e.request_digest, excluded.request_digest);
     END IF;
     period_ids := '{}';
     IF NOT p_in_steps THEN
@@ -776,14 +786,18 @@ CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_
     LANGUAGE plpgsql
     AS $$
 BEGIN
-    made := centile.ensure_users(ARRAY[p_user]) = 1;
-    WITH revision AS (
-        UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision)
-    UPDATE centile_store.users u
-    SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
-        metadata = coalesce(p_metadata, u.metadata), profile_revision = r.revision
-    FROM revision r
-    WHERE u.external_id = p_user;
+    LOOP
+        made := centile.ensure_users(ARRAY[p_user]) = 1;
+        WITH revision AS (
+            UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision)
+        UPDATE centile_store.users u
+        SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
+            metadata = coalesce(p_metadata, u.metadata), profile_revision = r.revision
+        FROM revision r
+        WHERE u.external_id = p_user;
+        -- Whoever was there was being erased: from now on nobody has the id.
+        EXIT WHEN FOUND;
+    END LOOP;
 END
 $$;
 
@@ -8353,7 +8367,8 @@ BEGIN
     FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
           FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
-    -- Delivered ones, too: they can be sent again.
+    -- Delivered ones, too: they can be sent again. Of those that came after the player was called otherwise none means the player by
+    -- the old id, but whoever has it now.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
     SET payload = jsonb_set(o.payload, '{top}', (
@@ -8361,7 +8376,8 @@ BEGIN
                               THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name)
                               ELSE r.row END ORDER BY r.place)
         FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
-    WHERE o.period_id = ANY (period_ids) AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
+    WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_event_id
+      AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
     UPDATE centile_store.erasures e
     SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
         old_id = CASE WHEN NOT is_done THEN e.old_id END, done_at = CASE WHEN is_done THEN clock_timestamp() END
@@ -15724,7 +15740,9 @@ COMMENT ON TABLE centile_store.cut_offs IS 'Number of the last batch of each lan
 CREATE TABLE centile_store.erasures (
     user_id bigint NOT NULL,
     request_id text COLLATE pg_catalog."C",
+    request_digest bytea,
     old_id text,
+    last_event_id bigint DEFAULT 0 NOT NULL,
     next_period_id bigint DEFAULT 0 NOT NULL,
     began_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     done_at timestamp with time zone,
@@ -15732,7 +15750,7 @@ CREATE TABLE centile_store.erasures (
     CONSTRAINT erasures_request_id_length CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 128)))
 );
 
-COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten: from which closed period on tops may still name them, by the old id, which is gone once they do not; kept for a while under the id that the caller gave.';
+COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten: from which closed period on tops may still name them, by the old id, which is gone once they do not, and up to which event; kept for a while under the id that the caller gave, with a digest of both ids.';
 
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq

@@ -146,12 +146,16 @@ pub async fn erase(service: &Service, user_id: &UserId, request_id: Option<&str>
     }
 }
 
-/// Goes on with erasures that were cut short.
+/// Goes on with erasures that were cut short, with each for itself; the last failure, if there is one.
 pub(crate) async fn finish_erasures(service: &Service) -> Result<()> {
+    let mut ended = Ok(());
     for erased in service.store.unfinished_erasures().await? {
-        erase_from_tops(service, &erased).await?;
+        if let Err(error) = erase_from_tops(service, &erased).await {
+            tracing::error!(player = erased, %error, "an erasure could not be ended");
+            ended = Err(error);
+        }
     }
-    Ok(())
+    ended
 }
 
 /// Takes the old name out of frozen tops, events and caches, some at a time: those who write to them wait for no more than a step. Gives

@@ -30,7 +30,8 @@ BEGIN
     FROM (SELECT o.id, centile_store.renamed_in_top(o.frozen_top, v_erasure.user_id, p_user, v_name) AS top
           FROM centile_store.periods o WHERE o.id = ANY (period_ids) AND o.frozen_top IS NOT NULL) r
     WHERE p.id = r.id AND p.frozen_top <> r.top;
-    -- Delivered ones, too: they can be sent again.
+    -- Delivered ones, too: they can be sent again. Of those that came after the player was called otherwise none means the player by
+    -- the old id, but whoever has it now.
     PERFORM FROM centile_store.outbox o WHERE o.period_id = ANY (period_ids) ORDER BY o.id FOR NO KEY UPDATE;
     UPDATE centile_store.outbox o
     SET payload = jsonb_set(o.payload, '{top}', (
@@ -38,7 +39,8 @@ BEGIN
                               THEN r.row || jsonb_build_object('user_id', p_user, 'user_name', v_name)
                               ELSE r.row END ORDER BY r.place)
         FROM jsonb_array_elements(o.payload -> 'top') WITH ORDINALITY AS r (row, place)))
-    WHERE o.period_id = ANY (period_ids) AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
+    WHERE o.period_id = ANY (period_ids) AND o.id <= v_erasure.last_event_id
+      AND o.payload -> 'top' @> jsonb_build_array(jsonb_build_object('user_id', v_erasure.old_id));
     UPDATE centile_store.erasures e
     SET next_period_id = coalesce(period_ids[cardinality(period_ids)] + 1, e.next_period_id),
         old_id = CASE WHEN NOT is_done THEN e.old_id END, done_at = CASE WHEN is_done THEN clock_timestamp() END

@@ -4,7 +4,7 @@
 --
 -- Called again with the new id it goes over all tops again, which changes nothing. Nobody can call it again with the old id, whose
 -- answer was lost: nothing is left that would tell what it was. So a caller may give the request an id of its own (p_request),
--- which leads to the same answer for seven days.
+-- which leads to the same answer for seven days; with it a digest of both ids is kept, so that it leads to no answer about anybody else.
 --
 -- With p_in_steps only the player is changed; centile_store.erase_from_tops goes on, some tops in each transaction. What is cut
 -- short there is found in centile_store.erasures.
@@ -18,40 +18,50 @@ DECLARE
     v_revision bigint;
     v_erasure  centile_store.erasures;
     v_user     centile_store.users;
+    v_lane     bytea := substr(sha256(convert_to(p_user, 'UTF8')), 1, 2);
+    v_prefix   text := 'erased-' || gen_random_uuid() || '-';
+    v_try      integer := 0;
+    v_digest   bytea := sha256(convert_to(jsonb_build_array(p_request, p_user)::text, 'UTF8'));
 BEGIN
     -- Two requests of one id are one.
     PERFORM pg_advisory_xact_lock(hashtextextended('erasure ' || p_request, 0)) WHERE p_request IS NOT NULL;
     SELECT * INTO v_erasure FROM centile_store.erasures e WHERE e.request_id = p_request;
     IF FOUND THEN
-        -- Somebody who came with the old id since is somebody else. Whoever was there before was not meant then.
-        IF EXISTS (SELECT FROM centile_store.users u
-                   WHERE u.external_id = p_user AND u.id <> v_erasure.user_id AND u.created_at < v_erasure.began_at) THEN
+        SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
+        -- Whoever came with the old id since is somebody else, and not meant.
+        IF v_digest <> v_erasure.request_digest AND p_user <> v_user.external_id THEN
             RAISE EXCEPTION 'another player was erased by the request %', quote_literal(p_request) USING ERRCODE = 'CB409';
         END IF;
-        SELECT u.* INTO STRICT v_user FROM centile_store.users u WHERE u.id = v_erasure.user_id;
     ELSE
         PERFORM centile_store.user_named(p_user);
-        -- One of the same lane, on every board that there is or will be: whoever changes the player's scores holds that lane, under
-        -- whichever id. It takes some 65,536 tries, which is half a second.
+        -- One of the same lane (centile.lane_hash), on every board that there is or will be: whoever changes the player's scores holds that
+        -- lane, under whichever id. It takes some 65,536 tries, so each is a digest and nothing else.
         LOOP
-            user_id := 'erased-' || gen_random_uuid();
-            EXIT WHEN centile.lane_hash(user_id) = centile.lane_hash(p_user);
+            user_id := v_prefix || v_try;
+            EXIT WHEN substr(sha256(convert_to(user_id, 'UTF8')), 1, 2) = v_lane;
+            v_try := v_try + 1;
         END LOOP;
         -- Before anything is looked at: a top that is being frozen has the name or waits for its end (centile_store.finish_close).
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO STRICT v_user FROM centile_store.users u WHERE u.id = centile_store.user_named(p_user) FOR UPDATE;
     END IF;
     IF v_user.erased_at IS NULL THEN
+        -- Events have the old id only: whom they name is known as long as nobody else can have it.
+        PERFORM centile_store.list_named_players();
         UPDATE centile_store.users u
         SET external_id = user_id, name = '(erased)', avatar = NULL, metadata = '{}', profile_revision = v_revision, erased_at = clock_timestamp()
         WHERE u.id = v_user.id;
         PERFORM centile_store.note_act(p_actor, 'erase', NULL, '{"erased": false}', '{"erased": true}', NULL, v_user.id);
-        INSERT INTO centile_store.erasures (user_id, request_id, old_id) VALUES (v_user.id, p_request, p_user);
+        INSERT INTO centile_store.erasures (user_id, request_id, request_digest, old_id, last_event_id)
+        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END, p_user, coalesce(max(o.id), 0)
+        FROM centile_store.outbox o;
     ELSE
         user_id := v_user.external_id;
-        INSERT INTO centile_store.erasures AS e (user_id, request_id) VALUES (v_user.id, p_request)
+        INSERT INTO centile_store.erasures AS e (user_id, request_id, request_digest)
+        SELECT v_user.id, p_request, CASE WHEN p_request IS NOT NULL THEN v_digest END
         ON CONFLICT ON CONSTRAINT erasures_pkey DO UPDATE
-        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id);
+        SET next_period_id = 0, done_at = NULL, request_id = coalesce(e.request_id, excluded.request_id),
+            request_digest = coalesce(e.request_digest, excluded.request_digest);
     END IF;
     period_ids := '{}';
     IF NOT p_in_steps THEN

@@ -16,7 +16,8 @@ pub(super) async fn run(config: &Config) -> Result<()> {
     with_service(config, async |service| {
         let forgotten = upkeep::keep_ledger(service).await?;
         output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
-        user::finish_erasures(service).await?;
+        // One that fails keeps the rest from nothing.
+        let erasures = user::finish_erasures(service).await;
         match closing::drop_expired(service).await? {
             None => output::print("archives    another centile is at them just now")?,
             Some(expired) => {
@@ -48,7 +49,8 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             thousands(kept.stripes_changed),
             thousands(kept.stripes_moved),
             thousands(kept.rows_moved)
-        ))
+        ))?;
+        erasures
     })
     .await
 }

@@ -13,7 +13,7 @@ use super::up_to;
 use crate::support::{TestDb, centile};
 
 /// The last schema but one.
-const BEFORE: u32 = 5;
+const BEFORE: u32 = 6;
 /// How long what others do may take beside it.
 const OTHERS: Duration = Duration::from_secs(20);
 
@@ -96,6 +96,6 @@ async fn it_gives_up_and_has_changed_nothing_when_that_takes_too_long() {
             last.starts_with("error: ") && last.contains(&format!("session {pid}")) && last.contains("for 1 s"),
             "{said}"
         );
-        assert_eq!(db.dump(), before);
+        assert!(db.dump() == before, "something was changed");
     }
 }

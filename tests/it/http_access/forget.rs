@@ -129,6 +129,56 @@ async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_databa
     run(&db, &["verify"]).well();
 }
 
+#[tokio::test]
+async fn whoever_comes_with_the_old_id_meanwhile_keeps_it() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    let pool = db.pool().await;
+    let score = "SELECT centile.correct_score('main', 'ada-lovelace-1815', 20, '2024-02-05 12:00Z', 'late', 'dora')";
+    db.execute(score).await;
+    db.execute("SELECT centile.erase_user('ada-lovelace-1815', p_in_steps => true)").await;
+    // Both are in the week that is closed before the erasure goes on.
+    db.execute("SELECT centile.put_user('ada-lovelace-1815', 'Another')").await;
+    db.execute(score).await;
+    db.execute(CLOSE).await;
+    run(&db, &["maintain"]).well();
+    let named = "SELECT r ->> 'user_name' FROM centile_store.outbox o, jsonb_array_elements(o.payload -> 'top') r
+        WHERE r ->> 'user_id' = 'ada-lovelace-1815'";
+    assert_eq!(query_scalar::<_, String>(named).fetch_all(&pool).await.unwrap(), ["Another"]);
+    assert_eq!(found(&db, &["Ada King"]), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn an_event_whose_top_is_gone_loses_the_name_as_well() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    // Frozen by functions that list nobody, and let go since.
+    db.execute(
+        "DELETE FROM centile_store.named_players WHERE period_id = 2;
+         SELECT centile_store.drop_archive(2, false)",
+    )
+    .await;
+    db.execute(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
+    assert_eq!(found(&db, &[OLD_ID, NAME, "Ada King"]), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_player_who_is_named_while_being_erased_is_made_anew() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    let mut erasing = db.hold(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
+    let naming = db.spawn(&format!("SELECT centile.put_user('{OLD_ID}', 'Another')"));
+    db.until_waiting(1, || naming.is_finished()).await;
+    raw_sql("COMMIT").execute(&mut erasing).await.unwrap();
+    naming.await.unwrap().unwrap();
+    let name: String = query_scalar("SELECT name FROM centile_store.users WHERE external_id = $1")
+        .bind(OLD_ID)
+        .fetch_one(&db.pool().await)
+        .await
+        .unwrap();
+    assert_eq!(name, "Another");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_instance_that_has_erased_shows_no_old_list_while_the_database_is_away() {
     let db = TestDb::new().await;
