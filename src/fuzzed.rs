@@ -51,18 +51,26 @@ pub struct Imported {
     pub tiebreak: Option<i16>,
 }
 
-/// The events of a file with the numbers of their lines, then the numbers of lines that are none. [`crate::Error::Invalid`] when its
-/// header cannot be taken.
-pub fn import(board: &Board, file: &[u8], format: Format) -> Result<(Vec<(u64, Imported)>, Vec<u64>)> {
+/// What was read of a file.
+#[derive(Debug)]
+pub struct File {
+    /// The events, with the numbers of their lines.
+    pub events: Vec<(u64, Imported)>,
+    /// Numbers of the lines that are none.
+    pub rejected: Vec<u64>,
+}
+
+/// Reads a file to its end. [`crate::Error::Invalid`] when its header cannot be taken.
+pub fn import(board: &Board, file: &[u8], format: Format) -> Result<File> {
     let mut source = Source::open(Box::new(Cursor::new(file.to_vec())), format, &Arc::new(Progress::default()))?;
-    let (mut events, mut rejected) = (Vec::new(), Vec::new());
+    let mut read = File { events: Vec::new(), rejected: Vec::new() };
     loop {
         let chunk = source.chunk(board)?;
         if chunk.is_empty() {
-            return Ok((events, rejected));
+            return Ok(read);
         }
-        rejected.extend(chunk.rejects.iter().map(|reject| reject.number));
-        events.extend(chunk.lines.into_iter().map(|line| (line.number, imported(line))));
+        read.rejected.extend(chunk.rejects.iter().map(|reject| reject.number));
+        read.events.extend(chunk.lines.into_iter().map(|line| (line.number, imported(line))));
     }
 }
 

@@ -41,8 +41,17 @@ struct State {
     is_urgent: bool,
     /// Whether the thread would rather not be woken.
     is_pausing: bool,
-    is_ending: bool,
-    has_ended: bool,
+    life: Life,
+}
+
+/// How far the thread is in its life.
+#[derive(Default, PartialEq, Eq)]
+enum Life {
+    #[default]
+    Writing,
+    /// It is to write what waits, and end.
+    Ending,
+    Ended,
 }
 
 /// Ends the thread when it is dropped, once it has written what waits.
@@ -58,7 +67,7 @@ impl Lines {
         let shared = Arc::clone(&lines.0);
         thread::Builder::new().name("log".to_owned()).spawn(move || {
             write(&shared, out, tell);
-            shared.state().has_ended = true;
+            shared.state().life = Life::Ended;
             shared.changed.notify_all();
         })?;
         Ok((lines.clone(), Writing(lines)))
@@ -94,7 +103,8 @@ fn write(shared: &Shared, mut out: impl Write, tell: impl Fn(u64)) {
     let mut block = Vec::new();
     let mut lost = 0;
     loop {
-        let state = shared.changed.wait_while(shared.state(), |state| state.waiting.is_empty() && !state.is_ending);
+        let state =
+            shared.changed.wait_while(shared.state(), |state| state.waiting.is_empty() && state.life == Life::Writing);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         if state.waiting.is_empty() {
             return;
@@ -105,13 +115,14 @@ fn write(shared: &Shared, mut out: impl Write, tell: impl Fn(u64)) {
         state.is_pausing = true;
         drop(state);
         if out.write_all(&block).and_then(|()| out.flush()).is_err() {
-            lost += block.iter().filter(|byte| **byte == b'\n').count() as u64;
+            lost += String::from_utf8_lossy(&block).lines().count() as u64;
         } else if lost > 0 {
             tell(mem::take(&mut lost));
         }
         block.clear();
         block.shrink_to(BLOCK);
-        let may_wait = |state: &mut State| !state.is_urgent && !state.is_ending && state.waiting.len() < BLOCK;
+        let may_wait =
+            |state: &mut State| !state.is_urgent && state.life == Life::Writing && state.waiting.len() < BLOCK;
         let paused = shared.changed.wait_timeout_while(shared.state(), PAUSE, may_wait);
         paused.unwrap_or_else(PoisonError::into_inner).0.is_pausing = false;
     }
@@ -120,9 +131,9 @@ fn write(shared: &Shared, mut out: impl Write, tell: impl Fn(u64)) {
 impl Drop for Writing {
     fn drop(&mut self) {
         let shared = &self.0.0;
-        shared.state().is_ending = true;
+        shared.state().life = Life::Ending;
         shared.changed.notify_all();
-        let ended = shared.changed.wait_timeout_while(shared.state(), PATIENCE, |state| !state.has_ended);
+        let ended = shared.changed.wait_timeout_while(shared.state(), PATIENCE, |state| state.life != Life::Ended);
         drop(ended);
     }
 }
@@ -221,7 +232,7 @@ mod tests {
         }
         lines.leave(b"a warning\n", true);
         drop(closed);
-        let lost = told.recv_timeout(Duration::from_secs(60)).map_err(io::Error::other)?;
+        let lost = told.recv_timeout(Duration::from_mins(1)).map_err(io::Error::other)?;
         drop(writing);
         let written = out.lines();
         assert!(written.iter().any(|line| line == "a warning"), "there is room for warnings");

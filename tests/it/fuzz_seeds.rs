@@ -18,7 +18,7 @@ fn what_a_fuzzer_begins_with_holds() {
         seeds.sort();
         assert!(!seeds.is_empty(), "{target}");
         for seed in seeds {
-            println!("{}", seed.display());
+            eprintln!("{}", seed.display());
             property(&fs::read(seed).unwrap());
         }
     }
