@@ -21,4 +21,4 @@ mkdir -p "target/fuzz/corpus/$target"
 export RUSTC_BOOTSTRAP=1
 exec cargo fuzz run --fuzz-dir tests/fuzz --target-dir target/fuzz --codegen-units 16 \
     "$target" "target/fuzz/corpus/$target" "tests/fuzz/seeds/$target" \
-    -- -max_total_time="$seconds" -print_final_stats=1 -rss_limit_mb=2048 -timeout=10 -max_len=4096
+    -- -max_total_time="$seconds" -print_final_stats=1 -rss_limit_mb=2048 -timeout=60 -max_len=4096

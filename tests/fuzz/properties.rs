@@ -134,10 +134,11 @@ pub fn signature(data: &[u8]) {
 }
 
 fn is_signature(header: &str, method: &str, target: &str, body: &[u8]) -> bool {
-    let Some(time) = header.strip_prefix("t=").and_then(|rest| rest.split(',').next()) else { return false };
+    let parts = header.strip_prefix("t=").and_then(|rest| rest.split_once(",v1="));
+    let Some((time, digits)) = parts else { return false };
     let is_now = time.bytes().all(|byte| byte.is_ascii_digit())
         && time.parse::<i64>().is_ok_and(|time| (NOW - 300..=NOW + 300).contains(&time));
-    is_now && header.to_lowercase() == format!("t={time},v1={}", hex(&hmac_of(time, method, target, body)))
+    is_now && digits.eq_ignore_ascii_case(&hex(&hmac_of(time, method, target, body)))
 }
 
 fn hmac_of(time: &str, method: &str, target: &str, body: &[u8]) -> Vec<u8> {
