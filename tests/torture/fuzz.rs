@@ -33,9 +33,10 @@ fn made_up_bytes() {
         let tries = tries(&told);
         trial.expect(
             status.success() && tries > 0,
-            match status.success() {
-                true => format!("{target}: {tries} tries in {seconds} s"),
-                false => format!("{target}: failed, see {}", output.display()),
+            if status.success() {
+                format!("{target}: {tries} tries in {seconds} s")
+            } else {
+                format!("{target}: failed, see {}", output.display())
             },
         );
     }

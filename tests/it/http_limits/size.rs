@@ -187,7 +187,7 @@ async fn a_query_that_needs_no_key_is_no_longer_than_its_longest_list() {
     site.board(json!({}), &[("ada", 1)]).await;
     // As many as may be asked for, each as long as may be, each letter as long as it can be written.
     let ids = (0..500).map(|id| format!("{id:0>128}"));
-    let escaped = |id: String| id.bytes().map(|byte| format!("\\u{byte:04x}")).collect::<String>();
+    let escaped = |id: String| id.bytes().map(|byte| format!("\\u{byte:04x}")).collect::<Vec<_>>().concat();
     let users = ids.map(|id| format!("\"{}\"", escaped(id))).collect::<Vec<_>>().join(", ");
     let body = format!("{{\n  \"users\": [{users}],\n  \"period\": \"all_time\"\n}}\n");
     assert_eq!(site.post(QUERY, &body).await.is(200)["missing"].as_array().unwrap().len(), 500);
