@@ -14,7 +14,7 @@ use serde_path_to_error::Path;
 use tokio::time::timeout;
 
 use super::{
-    Api, Settings,
+    Api, Settings, caller,
     room::{Held, Room},
     signature,
 };
@@ -79,6 +79,7 @@ async fn read<'a>(
     let bytes = timeout(time, received(payload, limit, &mut held))
         .await
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
+    caller::still(request).await?;
     signature::check(request, &bytes).await?;
     // A call whose body is optional may come without a type; bytes may not.
     if !bytes.is_empty() && !is_json(request) {

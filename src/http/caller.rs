@@ -1,8 +1,11 @@
 //! Who calls, and what for: the API key of a request.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use actix_web::{HttpRequest, http::header};
+use actix_web::{HttpMessage as _, HttpRequest, http::header};
 
 use super::{Api, signature};
 use crate::{
@@ -11,19 +14,41 @@ use crate::{
     board::{self, Board, BoardSlug, Reading},
     key::Key,
     known_key,
+    service::Service,
 };
+
+/// How long after it was looked at a key may be acted with: by so much more than what is known of it is old, and a body may take far longer.
+const GOOD_FOR: Duration = Duration::from_millis(500);
+
+/// That a request's key was looked at, and when.
+struct Seen {
+    service: Arc<Service>,
+    at: Instant,
+}
 
 /// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
 /// request's signature is missing or wrong; over a body it is checked when that is read.
 pub(super) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let authorization = request
-        .headers()
-        .get(header::AUTHORIZATION)
-        .map(|value| value.to_str().map_err(|_| Error::Unauthorized("the Authorization header is not ASCII".into())))
-        .transpose()?;
-    let known = known_key::find(&api.service, authorization).await?;
+    let known = known_key::find(&api.service, authorization(request)?).await?;
+    request.extensions_mut().insert(Seen { service: Arc::clone(&api.service), at: Instant::now() });
     signature::demand(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
+}
+
+/// Looks at the key of `request` again, if it was [`authenticated`] and its body has been long in coming. [`Error::Unauthorized`] when the key was
+/// revoked meanwhile, or is over.
+pub(super) async fn still(request: &HttpRequest) -> Result<()> {
+    let seen = request.extensions_mut().remove::<Seen>();
+    if let Some(seen) = seen.filter(|seen| seen.at.elapsed() > GOOD_FOR) {
+        known_key::find(&seen.service, authorization(request)?).await?;
+    }
+    Ok(())
+}
+
+fn authorization(request: &HttpRequest) -> Result<Option<&str>> {
+    let header = request.headers().get(header::AUTHORIZATION);
+    let not_ascii = |_| Error::Unauthorized("the Authorization header is not ASCII".into());
+    header.map(|value| value.to_str().map_err(not_ascii)).transpose()
 }
 
 /// The board of this name, if whoever sent `request` may read it. A board that everybody may read asks for no key, and looks

@@ -5,7 +5,7 @@ mod keys;
 mod rate;
 mod size;
 mod slow;
-mod wire;
+pub mod wire;
 
 use std::{fs, time::Duration};
 

@@ -8,6 +8,7 @@ use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
     http_api::site::Site,
+    http_limits::wire::Wire,
     support::{TestDb, redis_url, run, spawn_serve},
 };
 
@@ -60,6 +61,34 @@ async fn a_key_made_over_http_works_is_listed_without_its_secret_and_is_revoked_
     assert!(state.as_array().unwrap().iter().any(|key| key["id"] == id && key["state"] == "revoked"), "{state}");
     site.admin(Method::DELETE, "/v1/keys/0000000000000000", Value::Null).await.is(404);
     site.admin(Method::DELETE, "/v1/keys/nobody", Value::Null).await.is(404);
+}
+
+#[tokio::test]
+async fn a_key_that_is_revoked_while_a_body_comes_does_nothing_with_it() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
+    let made = site.admin(Method::POST, "/v1/keys", json!({"name": "slow", "role": "admin"})).await.is(201);
+    let (text, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let body = json!({"name": "Ada"}).to_string();
+    let (length, (beginning, end)) = (body.len(), body.split_at(body.len() - 1));
+    let mut wire = Wire::to(&site.serve).await;
+    let head = format!("PUT /v1/users/ada HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {text}\r\n");
+    let head = format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n");
+    wire.send(&format!("{head}{beginning}")).await.unwrap();
+    let is_seen = async || {
+        let list = site.admin(Method::GET, "/v1/keys", Value::Null).await.is(200);
+        list["keys"].as_array().unwrap().iter().any(|key| key["id"] == id && key["last_used_at"].is_string())
+    };
+    while !is_seen().await {
+        sleep(Duration::from_millis(10)).await;
+    }
+    site.admin(Method::DELETE, &format!("/v1/keys/{id}"), Value::Null).await.is(204);
+    // As long as a key may be acted with that was looked at.
+    sleep(Duration::from_millis(600)).await;
+    wire.send(end).await.unwrap();
+    assert_eq!(wire.answer().await.status, 401);
+    site.get("/v1/users/ada").await.is(404);
 }
 
 /// Each counts the other, though neither sees what the other has not committed.
