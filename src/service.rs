@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use crate::{
     Error, Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, config::Hidden,
     counts::CountsCache, known_key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages,
-    seal::MasterKeys, store::Store, telemetry, top::TopCache, upkeep, writer::Writers,
+    seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry, top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -85,6 +85,7 @@ pub struct Service {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) lookout: Lookout,
     pub(crate) writers: Writers,
+    readiness: SharedReads<(), Readiness>,
     leaving: AtomicBool,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -117,6 +118,7 @@ impl Service {
             pages: SharedPages::new(settings.pool_wait),
             tops: TopCache::default(),
             acknowledged,
+            readiness: SharedReads::new(settings.pool_wait),
             leaving: AtomicBool::new(false),
             tasks: TaskTracker::new(),
             stopping: CancellationToken::new(),
@@ -148,9 +150,13 @@ impl Service {
         if self.leaving.load(Ordering::Relaxed) {
             return Err(Error::unavailable("this instance is about to stop"));
         }
-        let (has_newer_schema, cache_is_reachable) =
-            tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable());
-        Ok(Readiness { has_newer_schema: has_newer_schema?, cache_is_reachable })
+        let read = async || {
+            let (has_newer_schema, cache_is_reachable) =
+                tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable());
+            Ok(Readiness { has_newer_schema: has_newer_schema?, cache_is_reachable })
+        };
+        // However many ask, without a key and without limit, the database is asked once at a time.
+        self.readiness.read((), read).await
     }
 
     /// From now on no more requests are to be sent here; those that come are answered.

@@ -25,7 +25,7 @@ pub(crate) mod secret;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 
-use std::{fmt, str::FromStr, sync::LazyLock, time::Duration};
+use std::{fmt, str::FromStr, time::Duration};
 
 use sqlx::{
     ConnectOptions as _, Executor as _, PgConnection,
@@ -33,7 +33,7 @@ use sqlx::{
 };
 
 use crate::{Error, Result, service::Settings};
-use migrate::{Edition, Files};
+use migrate::Edition;
 use pool::Pool;
 use pooler::Opening;
 
@@ -148,8 +148,7 @@ impl Store {
     /// Whether the database has a newer schema than the one that this program was built for. [`Error::Unavailable`] when it lacks
     /// something that this program needs, or does not answer.
     pub(crate) async fn has_newer_schema(&self) -> Result<bool> {
-        static FILES: LazyLock<Files> = LazyLock::new(Files::embedded);
-        match migrate::edition(&self.readers, &FILES).await? {
+        match migrate::edition(&self.readers).await? {
             Edition::Same => Ok(false),
             // A release leaves what the one before it needs: docs/operations.md, upgrading. Older it cannot be, for it was
             // the same when this program started.

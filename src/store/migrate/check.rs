@@ -1,6 +1,6 @@
 //! Whether a database has this program's schema, without changing anything.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 
 use refinery_core::Migration;
 use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
@@ -22,7 +22,7 @@ pub async fn check_url(database_url: &str) -> Result<()> {
     let mut connection = tokio::time::timeout(PATIENCE, connect(database_url)).await.unwrap_or_else(|_| {
         Err(Error::unavailable(format!("cannot connect to PostgreSQL: no answer within {} s", PATIENCE.as_secs())))
     })?;
-    let result = check(&mut connection, &Files::embedded()).await;
+    let result = check(&mut connection).await;
     connection.close().await.ok();
     result
 }
@@ -49,13 +49,25 @@ struct Applied {
     hash: Option<String>,
 }
 
-/// The edition of the schema that `executor` is connected to, beside that of `files`.
-pub(crate) async fn edition(executor: impl PgExecutor<'_>, files: &Files) -> Result<Edition> {
-    let known = files.migrations.iter().map(|(path, text)| {
+/// What the files of this program come to. Hashing them takes longer than asking a database.
+#[derive(Debug)]
+struct Ours {
+    migrations: BTreeSet<i32>,
+    hash: String,
+}
+
+static OURS: LazyLock<Result<Ours>> = LazyLock::new(|| {
+    let files = Files::embedded();
+    let migrations = files.migrations.iter().map(|(path, text)| {
         let name = path.trim_start_matches("migrations/").trim_end_matches(".sql");
         Migration::unapplied(name, text).map(|migration| migration.version()).map_err(|error| internal(path, &error))
     });
-    let known: BTreeSet<i32> = known.collect::<Result<_>>()?;
+    Ok(Ours { migrations: migrations.collect::<Result<_>>()?, hash: objects::hash_of(&files) })
+});
+
+/// The edition of the schema that `executor` is connected to, beside that of this program.
+pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
+    let ours = OURS.as_ref().map_err(Clone::clone)?;
     let applied = sqlx::query_as::<_, Applied>(
         "SELECT ARRAY(SELECT version FROM centile_store.schema_history) AS migrations,
                 (SELECT hash FROM centile_store.applied_sql) AS hash",
@@ -70,19 +82,19 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>, files: &Files) -> Res
         Err(error) => return Err(error.into()),
     };
     let migrations: BTreeSet<i32> = applied.migrations.into_iter().collect();
-    Ok(if !known.is_subset(&migrations) {
+    Ok(if !ours.migrations.is_subset(&migrations) {
         Edition::Older
-    } else if known != migrations {
+    } else if ours.migrations != migrations {
         Edition::Newer
-    } else if applied.hash == Some(objects::hash_of(files)) {
+    } else if applied.hash.as_ref() == Some(&ours.hash) {
         Edition::Same
     } else {
         Edition::Other
     })
 }
 
-async fn check(connection: &mut PgConnection, files: &Files) -> Result<()> {
-    let refusal = match edition(connection, files).await? {
+async fn check(connection: &mut PgConnection) -> Result<()> {
+    let refusal = match edition(connection).await? {
         Edition::Same => return Ok(()),
         Edition::Missing => "the database has no schema yet: run `centile migrate`",
         Edition::Newer => "the database was migrated by a newer Centile than this one",
