@@ -146,11 +146,10 @@ impl Config {
     #[must_use]
     pub fn log_filter(&self, default: &str) -> EnvFilter {
         let filter = EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default));
-        // sqlx logs what it does not know of a database's address, value and all; a mistyped `password=` would be among that.
-        match "sqlx_postgres::options=off".parse() {
-            Ok(silence) => filter.add_directive(silence),
-            Err(_) => filter,
-        }
+        // sqlx logs what it does not know of a database's address, value and all; a mistyped `password=` would be among that. actix calls it an
+        // error of ours when a client sends what is no HTTP, and has a line for each.
+        let silences = ["sqlx_postgres::options=off", "actix_http=off"];
+        silences.into_iter().filter_map(|silence| silence.parse().ok()).fold(filter, EnvFilter::add_directive)
     }
 
     /// How a command that does one thing connects: few connections, nothing in the background.

@@ -1,6 +1,6 @@
 //! What is told of each request: an id by which it can be found, a line in the log, numbers at `/metrics`.
 
-use std::{rc::Rc, time::Instant};
+use std::{net::IpAddr, rc::Rc, time::Instant};
 
 use actix_web::{
     Error,
@@ -25,29 +25,70 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const REQUEST_ID_MAX_BYTES: usize = 128;
 /// What requests are called whose path leads nowhere: a label for each would let anybody fill the memory.
 const NOWHERE: &str = "none";
+/// Most of a path that is logged: what anybody sends is not to fill the log.
+const PATH_MAX_BYTES: usize = 256;
+/// The status of a request whose client went away before it was answered: the one by which nginx calls it.
+const CLIENT_GONE: u16 = 499;
+
+/// A request of which nothing has been told yet. One that is dropped so was given up with its connection, but may have acted.
+struct Untold {
+    begin: Instant,
+    id: HeaderValue,
+    method: &'static str,
+    path: String,
+    address: Option<IpAddr>,
+    is_told: bool,
+}
+
+impl Untold {
+    fn of(request: &ServiceRequest) -> Self {
+        Self {
+            begin: Instant::now(),
+            id: request_id(request),
+            method: known(request.method()),
+            path: shortened(request.path()),
+            address: request.app_data::<Data<Api>>().and_then(|api| address::of(api, request)),
+            is_told: false,
+        }
+    }
+
+    fn id_text(&self) -> &str {
+        self.id.to_str().unwrap_or_default()
+    }
+
+    fn tell(&mut self, route: &str, status: u16) {
+        self.is_told = true;
+        let time = self.begin.elapsed();
+        let (request_id, method, path) = (self.id_text(), self.method, &*self.path);
+        let (address, duration_ms) = (self.address.map(tracing::field::display), time.as_secs_f64() * 1_000.0);
+        let what = if status == CLIENT_GONE { "given up" } else { "answered" };
+        tracing::info!(target: "centile::request", %request_id, %method, path, address, status, duration_ms, "{what}");
+        telemetry::count_request(method, route, status, time);
+    }
+}
+
+impl Drop for Untold {
+    fn drop(&mut self) {
+        if !self.is_told {
+            self.tell(NOWHERE, CLIENT_GONE);
+        }
+    }
+}
 
 /// Gives each request an id, and tells what became of it.
 pub(super) async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let begin = Instant::now();
-    let id = request_id(&request);
-    let (method, path) = (request.method().clone(), request.path().to_owned());
-    let address = request.app_data::<Data<Api>>().and_then(|api| address::of(api, &request));
+    let mut untold = Untold::of(&request);
     let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
-    let id_text = id.to_str().unwrap_or_default();
-    let span = tracing::info_span!("request", request_id = %id_text);
+    let span = tracing::info_span!("request", request_id = %untold.id_text());
     let _requests = telemetry::one_more_request();
     let mut response = next.call(request).instrument(span).await?;
-    let (time, status) = (begin.elapsed(), response.status().as_u16());
     let route = response.request().match_pattern();
-    let route = route.as_deref().unwrap_or(NOWHERE);
-    let (address, duration_ms) = (address.map(tracing::field::display), time.as_secs_f64() * 1_000.0);
     // Outside of the span: a line within it takes twice as long.
-    tracing::info!(target: "centile::request", request_id = %id_text, %method, path, address, status, duration_ms, "answered");
-    telemetry::count_request(known(&method), route, status, time);
-    response.headers_mut().insert(REQUEST_ID, id);
+    untold.tell(route.as_deref().unwrap_or(NOWHERE), response.status().as_u16());
+    response.headers_mut().insert(REQUEST_ID, untold.id.clone());
     if let Some(answering) = answering
         && response.status() == StatusCode::REQUEST_TIMEOUT
     {
@@ -64,6 +105,12 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     });
     let made = || HeaderValue::from_str(&format!("{:032x}", rand::rng().random::<u128>()));
     given.cloned().or_else(|| made().ok()).unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+/// The path as it is logged, with an ellipsis where it was cut.
+fn shortened(path: &str) -> String {
+    let end = path.floor_char_boundary(PATH_MAX_BYTES);
+    if end < path.len() { format!("{}…", &path[..end]) } else { path.to_owned() }
 }
 
 /// The method as a label; anybody may make up others.

@@ -1,11 +1,16 @@
 //! The log of an instance, which is written beside the requests.
 
+use futures::{StreamExt as _, stream};
+use reqwest::Method;
 use tokio::runtime::Handle;
 
-use crate::support::{TestDb, spawn_serve};
+use crate::{
+    http_limits::wire::Wire,
+    support::{TestDb, spawn_serve},
+};
 
-/// So many that lines with a long path each find no room where lines wait, which is 4 MiB.
-const REQUESTS: usize = 1_000;
+/// So many that their lines, of 400 bytes and more, find no room where lines wait, which is 4 MiB.
+const REQUESTS: usize = 12_000;
 
 fn long_path(n: usize) -> String {
     format!("/nowhere/{n}/{}", "x".repeat(8_000))
@@ -33,9 +38,10 @@ async fn a_log_that_nobody_reads_keeps_no_request_waiting_and_what_it_lost_is_to
     let db = TestDb::new().await;
     let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
     let requests = async {
-        for n in 0..REQUESTS {
-            let answer = serve.client.get(serve.at(&long_path(n))).send().await;
-            assert_eq!(answer.unwrap().status(), 404, "{n}");
+        let answers = stream::iter(0..REQUESTS).map(|n| serve.client.get(serve.at(&long_path(n))).send());
+        let mut answers = answers.buffer_unordered(32);
+        while let Some(answer) = answers.next().await {
+            assert_eq!(answer.unwrap().status(), 404);
         }
     };
     tokio::task::block_in_place(|| {
@@ -50,4 +56,46 @@ async fn a_log_that_nobody_reads_keeps_no_request_waiting_and_what_it_lost_is_to
     let lost: usize = of("lines of this log were lost").iter().map(lost).sum();
     assert!(lost > 0);
     assert_eq!(of("answered").len() + lost, REQUESTS, "lost and told of: {lost}");
+}
+
+#[tokio::test]
+async fn no_line_is_as_long_as_a_client_likes() {
+    let db = TestDb::new().await;
+    let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
+    let method = Method::from_bytes("X".repeat(1_000).as_bytes()).unwrap();
+    serve.client.request(method, serve.at(&long_path(0))).send().await.unwrap();
+    assert!(serve.stop().await.success());
+    let output = serve.output();
+    let line = output.lines().find(|line| line.contains("answered")).unwrap();
+    let path = format!("/nowhere/0/{}…", "x".repeat(256 - "/nowhere/0/".len()));
+    assert!(line.contains(" method=other ") && line.contains(&format!(" path=\"{path}\" ")), "{line}");
+}
+
+#[tokio::test]
+async fn what_is_no_request_leaves_no_line() {
+    let db = TestDb::new().await;
+    let mut serve = spawn_serve(&db, None, &["--log", "info"]).await;
+    let mut wire = Wire::to(&serve).await;
+    wire.send("sesame\r\n\r\n").await.unwrap();
+    assert_eq!(wire.answer().await.status, 400);
+    assert!(serve.stop().await.success());
+    let output = serve.output();
+    assert!(!output.contains("ERROR") && !output.contains("actix_http"), "{output}");
+}
+
+#[tokio::test]
+async fn a_request_that_is_given_up_is_told_of() {
+    let db = TestDb::new().await;
+    let serve = spawn_serve(&db, None, &["--log", "info"]).await;
+    let _held = db.hold("LOCK TABLE centile_store.boards").await;
+    let mut wire = Wire::to(&serve).await;
+    wire.send("GET /v1/boards HTTP/1.1\r\nHost: x\r\nX-Request-Id: gone\r\n\r\n").await.unwrap();
+    db.until_waiting(1, || false).await;
+    wire.0.set_zero_linger().unwrap();
+    drop(wire);
+    let output = serve.told("given up", 1).await;
+    let line = output.lines().find(|line| line.contains("given up")).unwrap();
+    assert!(line.contains("request_id=gone") && line.contains(" status=499 "), "{line}");
+    let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
+    assert!(numbers.lines().any(|line| line.contains("status=\"499\"")), "{numbers}");
 }
