@@ -1,12 +1,12 @@
 //! Where a request comes from.
 
 use std::{
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv6Addr, SocketAddr},
     str::FromStr,
 };
 
 use actix_web::{
-    dev::ServiceRequest,
+    HttpRequest,
     http::header::{HeaderMap, HeaderValue, X_FORWARDED_FOR},
 };
 use ipnet::IpNet;
@@ -31,9 +31,17 @@ impl FromStr for TrustedProxy {
 }
 
 /// The address that `request` came from, if it can be told: the connection's, or what trusted proxies say.
-pub(super) fn of(api: &Api, request: &ServiceRequest) -> Option<IpAddr> {
+pub(super) fn of(api: &Api, request: &HttpRequest) -> Option<IpAddr> {
     let peer = request.peer_addr()?.ip().to_canonical();
     Some(behind(&api.settings.trusted_proxies, peer, request.headers()))
+}
+
+/// What one subscriber has: an address of IPv4, or 64 bits of IPv6.
+pub(super) fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
+    }
 }
 
 /// Whoever stands before the last of our proxies. Each proxy adds whom it was asked by at the right of `X-Forwarded-For`, so what stands at the

@@ -13,12 +13,12 @@ use serde::{
 use serde_path_to_error::Path;
 use tokio::time::timeout;
 
-use super::{
-    Api, Settings, caller,
-    room::{Held, Room},
-    signature,
+use super::{Api, Settings, address, caller, room::Held, signature};
+use crate::{
+    Error, Result,
+    board::DEFAULT_POINTS_BOUND,
+    known_key::{self, Known},
 };
-use crate::{Error, Result, board::DEFAULT_POINTS_BOUND};
 
 /// The field that a refusal names when the body as a whole is at fault.
 pub(super) const WHOLE: &str = "body";
@@ -47,24 +47,31 @@ impl Deref for Text<'_> {
 /// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
 /// not asked: for calls that only read, and for events, whose ids tell.
 pub(super) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
-    read(&api.settings, api.settings.body_limit_bytes, &api.bodies, request, payload).await
+    read(&api.settings, api.settings.body_limit_bytes, api.bodies.hold(), request, payload).await
 }
 
-/// As [`text`], for a call that may come without a key: of at most `limit` bytes, and with room of its own, so that nobody without a key takes
-/// that of those who have one.
+/// As [`text`], for a call that may come without a key: of at most `limit` bytes, and then with room of its own, so that nobody without a key takes
+/// that of those who have one, nor one network all that the others have.
 pub(super) async fn open_text<'a>(
     api: &'a Api,
     limit: usize,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<Text<'a>> {
-    read(&api.settings, limit.min(api.settings.body_limit_bytes), &api.open_bodies, request, payload).await
+    let limit = limit.min(api.settings.body_limit_bytes);
+    let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    // A key that signs proves nothing before its body has come.
+    let held = match known_key::known(&api.service, authorization) {
+        Known::Works(known) if known.signing_secret.is_none() => api.bodies.hold(),
+        _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
+    };
+    read(&api.settings, limit, held, request, payload).await
 }
 
 async fn read<'a>(
     settings: &Settings,
     limit: usize,
-    room: &'a Room,
+    mut held: Held<'a>,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<Text<'a>> {
@@ -75,7 +82,7 @@ async fn read<'a>(
     if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
         return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
     }
-    let (time, mut held) = (settings.client_timeout, room.hold());
+    let time = settings.client_timeout;
     let bytes = timeout(time, received(payload, limit, &mut held))
         .await
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
@@ -260,6 +267,7 @@ mod tests {
     use actix_web::{FromRequest, ResponseError, test::TestRequest};
 
     use super::*;
+    use crate::http::room::Room;
 
     /// The status with which a body is refused, or 200, at a limit of 16 bytes.
     async fn status_of(request: TestRequest) -> u16 {
@@ -267,7 +275,7 @@ mod tests {
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };
-        let body = read(&settings, 16, &room, &request, payload).await;
+        let body = read(&settings, 16, room.hold(), &request, payload).await;
         body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
     }
 

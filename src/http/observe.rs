@@ -47,7 +47,7 @@ impl Untold {
             id: request_id(request),
             method: known(request.method()),
             path: shortened(request.path()),
-            address: request.app_data::<Data<Api>>().and_then(|api| address::of(api, request)),
+            address: request.app_data::<Data<Api>>().and_then(|api| address::of(api, request.request())),
             is_told: false,
         }
     }

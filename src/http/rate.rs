@@ -5,7 +5,7 @@
 
 use std::{
     hash::{BuildHasher as _, Hash, RandomState},
-    net::{IpAddr, Ipv6Addr},
+    net::IpAddr,
     num::NonZero,
     sync::{
         Arc,
@@ -145,7 +145,7 @@ impl Rates {
     }
 
     fn place(&self, address: IpAddr) -> Place {
-        let network = network(address);
+        let network = address::network(address);
         if self.are_many.load(Ordering::Relaxed) {
             Place::Shared(self.hasher.hash_one(network) % SHARED_COUNTS)
         } else {
@@ -175,14 +175,6 @@ fn forget<K: Hash + Eq + Clone>(limiter: Option<&Limiter<K>>) -> usize {
         limiter.shrink_to_fit();
         limiter.len()
     })
-}
-
-/// What one subscriber has: an address of IPv4, or 64 bits of IPv6.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into(),
-    }
 }
 
 /// Seconds, rounded up.
@@ -266,7 +258,7 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
         return None;
     }
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let address = address::of(api, request);
+    let address = address::of(api, request.request());
     let known = known_key::known(&api.service, authorization);
     if let Known::Works(known) = known {
         return of_known(api, request, known, address);
