@@ -74,6 +74,11 @@ impl Activity {
         Answering(Rc::clone(self))
     }
 
+    /// Bytes that came before the request that is being answered was known: its head, and what came with it.
+    pub(super) fn head_bytes(&self) -> usize {
+        self.received.get()
+    }
+
     fn received(&self, bytes: usize) {
         match self.phase.get() {
             Phase::Answer => return,
@@ -141,6 +146,8 @@ pub(super) struct Watched {
     blocked: Option<Instant>,
     /// The answer that it belongs to, or that one before it in the same answer did.
     taking: Option<Taking>,
+    /// Whether reading was put off until that piece is taken.
+    is_unread: bool,
     /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
     /// for, the phase then is what counts.
     timer: Pin<Box<Sleep>>,
@@ -157,6 +164,7 @@ impl Watched {
             allowed,
             blocked: None,
             taking: None,
+            is_unread: false,
             timer: Box::pin(sleep_until(Instant::now() + allowed.transfer)),
             is_cut: false,
             _counted: telemetry::one_more_connection(),
@@ -188,6 +196,14 @@ impl Watched {
         self.blocked.get_or_insert(since);
         if self.taking.is_none_or(|taking| taking.answer != answer) {
             self.taking = Some(Taking { answer, since, bytes: 0 });
+        }
+    }
+
+    /// The client has taken all that waited for it.
+    fn go_on(&mut self, context: &Context<'_>) {
+        self.blocked = None;
+        if std::mem::take(&mut self.is_unread) {
+            context.waker().wake_by_ref();
         }
     }
 
@@ -246,6 +262,11 @@ impl AsyncRead for Watched {
             // The end of the stream, after which actix sends what it has still to say and closes.
             return Poll::Ready(Ok(()));
         }
+        // Who takes no answer asks for none: what it would send meanwhile would wait in our memory. It is told by the writing when to go on.
+        if this.blocked.is_some() {
+            this.is_unread = true;
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
@@ -265,7 +286,7 @@ impl AsyncWrite for Watched {
             Poll::Ready(Ok(some)) => {
                 this.taken(some);
                 if some == bytes.len() {
-                    this.blocked = None;
+                    this.go_on(context);
                 }
             }
             Poll::Ready(Err(_)) => return written,
@@ -282,7 +303,11 @@ impl AsyncWrite for Watched {
         let this = self.get_mut();
         this.give_up_untaken()?;
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.blocked = if flushed.is_pending() { this.blocked.or_else(|| Some(Instant::now())) } else { None };
+        if flushed.is_pending() {
+            this.blocked.get_or_insert_with(Instant::now);
+        } else {
+            this.go_on(context);
+        }
         this.set_timer(context);
         flushed
     }

@@ -2,13 +2,14 @@
 
 use std::{net::IpAddr, rc::Rc, time::Instant};
 
+use actix_http::ConnectionType;
 use actix_web::{
     Error,
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
     http::{
         Method, StatusCode,
-        header::{HeaderName, HeaderValue},
+        header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING},
     },
     middleware::Next,
     web::Data,
@@ -27,6 +28,8 @@ const REQUEST_ID_MAX_BYTES: usize = 128;
 const NOWHERE: &str = "none";
 /// Most of a path that is logged: what anybody sends is not to fill the log.
 const PATH_MAX_BYTES: usize = 256;
+/// The longest head, in bytes, of a request after which its connection goes on: actix keeps the memory of a longer one as long as that is open.
+const LARGE_HEAD_BYTES: usize = 16 << 10;
 /// The status of a request whose client went away before it was answered: the one by which nginx calls it.
 const CLIENT_GONE: u16 = 499;
 
@@ -82,6 +85,8 @@ pub(super) async fn observe(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let mut untold = Untold::of(&request);
     let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
+    let is_large = request.conn_data::<Rc<Activity>>().is_some_and(|activity| activity.head_bytes() > LARGE_HEAD_BYTES);
+    let has_body = [CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|header| request.headers().contains_key(header));
     let span = tracing::info_span!("request", request_id = %untold.id_text());
     let _requests = telemetry::one_more_request();
     let mut response = next.call(request).instrument(span).await?;
@@ -89,6 +94,9 @@ pub(super) async fn observe(
     // Outside of the span: a line within it takes twice as long.
     untold.tell(route.as_deref().unwrap_or(NOWHERE), response.status().as_u16());
     response.headers_mut().insert(REQUEST_ID, untold.id.clone());
+    if is_large && !has_body {
+        response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
+    }
     if let Some(answering) = answering
         && response.status() == StatusCode::REQUEST_TIMEOUT
     {

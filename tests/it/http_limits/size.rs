@@ -250,3 +250,16 @@ async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
     let numbers = site.get("/metrics").await.text;
     assert!(numbers.contains("centile_http_requests_refused_total{why=\"bodies\"}"), "{numbers}");
 }
+
+#[tokio::test]
+async fn a_connection_ends_after_a_large_head() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    for (length, connection) in [(1_000, ""), (20_000, "close")] {
+        let mut wire = Wire::to(&site.serve).await;
+        let filling = "x".repeat(length);
+        wire.send(&format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-filling: {filling}\r\n\r\n")).await.unwrap();
+        let told = wire.answer().await;
+        assert_eq!((told.status, told.header("connection")), (200, connection), "{length}");
+    }
+}
