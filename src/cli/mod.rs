@@ -129,10 +129,16 @@ pub async fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let matches = Cli::command().get_matches_from(arguments);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let is_instance = matches!(cli.command, Command::Serve(_));
     match run(cli).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(format!("error: {}", as_written(error, &matches)));
+            let told = format!("error: {}", as_written(error, &matches));
+            if is_instance {
+                output::last_note(told);
+            } else {
+                output::note(told);
+            }
             ExitCode::FAILURE
         }
     }

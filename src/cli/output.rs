@@ -3,6 +3,8 @@
 use std::{
     fmt::Display,
     io::{self, ErrorKind, IsTerminal as _, Write as _},
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 
@@ -11,6 +13,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::{Error, Result};
+
+/// How long the end of an instance waits for somebody to read why.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Prints a result. That nobody reads on (`centile key list | head -1`) is no failure.
 pub(super) fn print(text: impl Display) -> Result<()> {
@@ -26,6 +31,16 @@ pub(super) fn print(text: impl Display) -> Result<()> {
 /// Prints what is no result: an explanation, or an error. Where nobody listens, it is lost.
 pub(super) fn note(text: impl Display) {
     writeln!(io::stderr(), "{text}").ok();
+}
+
+/// As [`note`], of an instance that ends: whoever is to start the next one waits for that, and not for whoever should read this and does not.
+pub(super) fn last_note(text: impl Display + Send + 'static) {
+    let (sender, written) = mpsc::channel();
+    thread::spawn(move || {
+        note(text);
+        sender.send(()).ok();
+    });
+    written.recv_timeout(PATIENCE).ok();
 }
 
 /// Something to look at on a terminal while a long job runs; nothing where nobody looks.

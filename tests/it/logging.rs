@@ -1,12 +1,20 @@
 //! The log of an instance, which is written beside the requests.
 
+use std::{net::TcpListener, process::Stdio, time::Duration};
+
+use centile::local::signal;
 use futures::{StreamExt as _, stream};
 use reqwest::Method;
-use tokio::runtime::Handle;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    net::unix::pipe,
+    runtime::Handle,
+    time::timeout,
+};
 
 use crate::{
     http_limits::wire::Wire,
-    support::{TestDb, spawn_serve},
+    support::{Serve, TestDb, centile, client, spawn_serve},
 };
 
 /// So many that their lines, of 400 bytes and more, find no room where lines wait, which is 4 MiB.
@@ -98,4 +106,41 @@ async fn a_request_that_is_given_up_is_told_of() {
     assert!(line.contains("request_id=gone") && line.contains(" status=499 "), "{line}");
     let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
     assert!(numbers.lines().any(|line| line.contains("status=\"499\"")), "{numbers}");
+}
+
+/// A pipe that is full and that nobody reads: what a process is to write into, and the end that has to be kept.
+async fn full_pipe() -> (Stdio, pipe::Receiver) {
+    let (into, from) = pipe::pipe().unwrap();
+    into.writable().await.unwrap();
+    while into.try_write(&[b'x'; 4096]).is_ok() {}
+    (into.into_blocking_fd().unwrap().into(), from)
+}
+
+/// How long an instance may take to end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn an_instance_whose_log_nobody_takes_ends_all_the_same() {
+    let db = TestDb::new().await;
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let in_use = taken.local_addr().unwrap().to_string();
+    let (log, _unread) = full_pipe().await;
+    // It has told that there is no Redis by then.
+    let mut command = centile();
+    command.args(["serve", "--listen", &in_use]).env("DATABASE_URL", db.url()).stdout(Stdio::null()).stderr(log);
+    let status = timeout(PATIENCE, tokio::process::Command::from(command).kill_on_drop(true).status()).await;
+    assert_eq!(status.expect("it ends").unwrap().code(), Some(1));
+
+    let (log, _unread) = full_pipe().await;
+    let mut command = Serve::command(db.url(), None, "log", &["--log".to_owned(), "info".to_owned()]);
+    command.stdout(Stdio::piped()).stderr(log);
+    let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = told.next_line().await.unwrap().unwrap();
+    let url = line.strip_prefix("listening on ").unwrap();
+    for _ in 0..100 {
+        assert_eq!(client().get(format!("{url}/healthz")).send().await.unwrap().status(), 200);
+    }
+    signal(child.id().unwrap(), "TERM").unwrap();
+    assert!(timeout(PATIENCE, child.wait()).await.expect("it ends").unwrap().success());
 }
