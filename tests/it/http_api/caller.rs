@@ -2,12 +2,14 @@
 
 use std::{process::Stdio, time::Duration};
 
+use futures::future::join_all;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{
     Method,
     header::{CONTENT_TYPE, WWW_AUTHENTICATE},
 };
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 use tokio::time::{Instant, sleep};
 
 use super::site::Site;
@@ -136,6 +138,37 @@ async fn keys_open_what_they_are_for() {
         sleep(Duration::from_millis(100)).await;
     }
     send(main, &site.server_key).await.is(200);
+}
+
+/// A number at `/metrics`.
+fn number(numbers: &str, name: &str) -> f64 {
+    let value = numbers.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.unwrap_or_else(|| panic!("no {name} in {numbers}")).parse().unwrap()
+}
+
+#[tokio::test]
+async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_time() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--read-connections", "8", "--pool-wait", "60000"]).await;
+    site.get("/readyz").await.is(200);
+    let held = db.hold("LOCK TABLE centile_store.applied_sql").await;
+    let asking = join_all((0..50).map(|_| site.get("/readyz")));
+    let others = async {
+        let end = Instant::now() + Duration::from_mins(1);
+        // All of them, and the one that asks for the number.
+        while number(&site.get("/metrics").await.text, "centile_http_requests_in_progress") < 51.0 {
+            assert!(Instant::now() < end, "not all have come");
+        }
+        db.until_waiting(1, || false).await;
+        let waiting =
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting: i64 = sqlx::query_scalar(waiting).fetch_one(&db.pool().await).await.unwrap();
+        held.close().await.unwrap();
+        waiting
+    };
+    let (answers, waiting) = tokio::join!(asking, others);
+    assert_eq!(waiting, 1);
+    assert!(answers.iter().all(|answer| answer.status == 200), "{answers:?}");
 }
 
 #[tokio::test]
