@@ -263,3 +263,34 @@ async fn a_connection_ends_after_a_large_head() {
         assert_eq!((told.status, told.header("connection")), (200, connection), "{length}");
     }
 }
+
+#[tokio::test]
+async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
+    let db = TestDb::new().await;
+    let limit = (4 * BODY_LIMIT).to_string();
+    let site = Site::start(&db, &["--bodies-limit", &limit, "--trusted-proxies", "127.0.0.1"]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    let ask = async |from: &str, authorization: &str| {
+        let headers =
+            [("x-forwarded-for", from), ("authorization", authorization), ("content-type", "application/json")];
+        site.send(Method::POST, QUERY, &headers, SMALL.to_owned()).await
+    };
+    // The longest query is more than an eighth of the room, and one of them is taken.
+    let mut slow = Wire::to(&site.serve).await;
+    let head = format!(
+        "POST {QUERY} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 2001:db8::1\r\ncontent-length: {QUERY_LIMIT}\r\n"
+    );
+    slow.send(&format!("{head}content-type: application/json\r\n\r\n")).await.unwrap();
+    slow.send(&format!("{SMALL}{}", " ".repeat(QUERY_LIMIT - SMALL.len() - 1))).await.unwrap();
+    let refused = until(|answer| answer.status != 200, || ask("2001:db8::2", "")).await;
+    assert_eq!(refused.status, 503, "{refused:?}");
+    assert!(refused.body["detail"].as_str().unwrap().contains("your network"), "{refused:?}");
+    ask("198.51.100.7", "").await.is(200);
+    // A key that works has room of its own there, and one that is made up has not.
+    site.post(SCORES, json!({"user_id": "ada", "points": 1})).await.is(200);
+    ask("2001:db8::3", &format!("Bearer {}", site.server_key)).await.is(200);
+    ask("2001:db8::3", &format!("Bearer ctl_0123456789abcdef_{}", "0".repeat(64))).await.is(503);
+    slow.send(" ").await.unwrap();
+    assert_eq!(slow.answer().await.status, 200);
+    ask("2001:db8::2", "").await.is(200);
+}
