@@ -27,6 +27,10 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// each piece at the last moment would have a long answer kept for it for minutes.
 const TAKEN_BYTES: u64 = 128 << 10;
 
+/// Bytes that are taken from the system in a turn. actix would take all that have come, up to 128 KiB, before it looks at any, and keep the memory
+/// for as long as the connection is open.
+const TURN_BYTES: usize = 16 << 10;
+
 /// What a client is allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
@@ -75,8 +79,17 @@ impl Activity {
     }
 
     /// Bytes that came before the request that is being answered was known: its head, and what came with it.
-    pub(super) fn head_bytes(&self) -> usize {
+    pub(super) fn received_bytes(&self) -> usize {
         self.received.get()
+    }
+
+    /// What is waited for could not come until now.
+    fn begin_anew(&self) {
+        match self.phase.get() {
+            Phase::Head(_) => self.phase.set(Phase::Head(Instant::now())),
+            Phase::Next(_) => self.phase.set(Phase::Next(Instant::now())),
+            Phase::Answer | Phase::End(_) => {}
+        }
     }
 
     fn received(&self, bytes: usize) {
@@ -148,6 +161,8 @@ pub(super) struct Watched {
     taking: Option<Taking>,
     /// Whether reading was put off until that piece is taken.
     is_unread: bool,
+    /// Bytes that came in this turn.
+    in_turn: usize,
     /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
     /// for, the phase then is what counts.
     timer: Pin<Box<Sleep>>,
@@ -165,6 +180,7 @@ impl Watched {
             blocked: None,
             taking: None,
             is_unread: false,
+            in_turn: 0,
             timer: Box::pin(sleep_until(Instant::now() + allowed.transfer)),
             is_cut: false,
             _counted: telemetry::one_more_connection(),
@@ -203,14 +219,20 @@ impl Watched {
     fn go_on(&mut self, context: &Context<'_>) {
         self.blocked = None;
         if std::mem::take(&mut self.is_unread) {
+            self.activity.begin_anew();
             context.waker().wake_by_ref();
         }
+    }
+
+    /// When what is waited for must have come. While an answer waits to be taken nothing is read, and so nothing else is waited for.
+    fn due_by(&self) -> Option<Instant> {
+        if self.blocked.is_some() { None } else { self.activity.deadline(&self.allowed) }
     }
 
     /// Has the connection woken when the first of its times is over.
     fn set_timer(&mut self, context: &mut Context<'_>) {
         // What was given up is waited for no more.
-        let phase = if self.is_cut { None } else { self.activity.deadline(&self.allowed) };
+        let phase = if self.is_cut { None } else { self.due_by() };
         let deadlines = phase.into_iter().chain(self.taken_by());
         let Some(deadline) = deadlines.min() else { return };
         if self.timer.deadline() != deadline {
@@ -251,7 +273,7 @@ impl AsyncRead for Watched {
         let this = self.get_mut();
         if this.activity.received.get() > this.allowed.unread_bytes {
             this.cut("unread");
-        } else if this.is_over(this.activity.deadline(&this.allowed)) {
+        } else if this.is_over(this.due_by()) {
             this.cut(match this.activity.phase.get() {
                 Phase::Next(_) => "idle",
                 Phase::End(_) => "body",
@@ -267,10 +289,16 @@ impl AsyncRead for Watched {
             this.is_unread = true;
             return Poll::Pending;
         }
+        if this.in_turn >= TURN_BYTES {
+            // The end of this turn begins the next.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         let before = buffer.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
         if bytes > 0 {
+            this.in_turn += bytes;
             this.activity.received(bytes);
         }
         read
@@ -301,6 +329,7 @@ impl AsyncWrite for Watched {
     /// Called by actix at the end of each turn in which all that there was has been written.
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        this.in_turn = 0;
         this.give_up_untaken()?;
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         if flushed.is_pending() {

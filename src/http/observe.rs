@@ -9,7 +9,7 @@ use actix_web::{
     dev::{ServiceRequest, ServiceResponse},
     http::{
         Method, StatusCode,
-        header::{CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING},
+        header::{HeaderName, HeaderValue},
     },
     middleware::Next,
     web::Data,
@@ -85,8 +85,7 @@ pub(super) async fn observe(
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let mut untold = Untold::of(&request);
     let answering = request.conn_data::<Rc<Activity>>().map(Activity::answering);
-    let is_large = request.conn_data::<Rc<Activity>>().is_some_and(|activity| activity.head_bytes() > LARGE_HEAD_BYTES);
-    let has_body = [CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|header| request.headers().contains_key(header));
+    let is_large = has_large_head(&request);
     let span = tracing::info_span!("request", request_id = %untold.id_text());
     let _requests = telemetry::one_more_request();
     let mut response = next.call(request).instrument(span).await?;
@@ -94,7 +93,7 @@ pub(super) async fn observe(
     // Outside of the span: a line within it takes twice as long.
     untold.tell(route.as_deref().unwrap_or(NOWHERE), response.status().as_u16());
     response.headers_mut().insert(REQUEST_ID, untold.id.clone());
-    if is_large && !has_body {
+    if is_large {
         response.response_mut().head_mut().set_connection_type(ConnectionType::Close);
     }
     if let Some(answering) = answering
@@ -113,6 +112,15 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     });
     let made = || HeaderValue::from_str(&format!("{:032x}", rand::rng().random::<u128>()));
     given.cloned().or_else(|| made().ok()).unwrap_or_else(|| HeaderValue::from_static(""))
+}
+
+/// Whether the head is so long that the connection ends after it. Only where so much came at all is it measured.
+fn has_large_head(request: &ServiceRequest) -> bool {
+    let came = request.conn_data::<Rc<Activity>>().map_or(0, |activity| activity.received_bytes());
+    came > LARGE_HEAD_BYTES && {
+        let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        headers + request.path().len() + request.query_string().len() > LARGE_HEAD_BYTES
+    }
 }
 
 /// The path as it is logged, with an ellipsis where it was cut.

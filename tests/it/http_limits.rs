@@ -4,7 +4,7 @@ mod crowd;
 mod keys;
 mod rate;
 mod size;
-mod slow;
+pub mod slow;
 pub mod wire;
 
 use std::{fs, time::Duration};

@@ -255,12 +255,14 @@ async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
 async fn a_connection_ends_after_a_large_head() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    for (length, connection) in [(1_000, ""), (20_000, "close")] {
+    for (length, more, connection) in
+        [(1_000, "", ""), (20_000, "", "close"), (20_000, "content-length: 0\r\n", "close")]
+    {
         let mut wire = Wire::to(&site.serve).await;
-        let filling = "x".repeat(length);
-        wire.send(&format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-filling: {filling}\r\n\r\n")).await.unwrap();
+        let filling = format!("x-filling: {}\r\n{more}", "x".repeat(length));
+        wire.send(&format!("GET /healthz HTTP/1.1\r\nhost: x\r\n{filling}\r\n")).await.unwrap();
         let told = wire.answer().await;
-        assert_eq!((told.status, told.header("connection")), (200, connection), "{length}");
+        assert_eq!((told.status, told.header("connection")), (200, connection), "{length} {more:?}");
     }
 }
 
@@ -293,4 +295,37 @@ async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
     slow.send(" ").await.unwrap();
     assert_eq!(slow.answer().await.status, 200);
     ask("2001:db8::2", "").await.is(200);
+}
+
+/// Connections whose memory is looked at.
+const MANY: usize = 200;
+
+#[tokio::test]
+async fn what_was_answered_takes_no_memory_of_a_connection_that_stays() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    let healthz = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
+    let filled = format!("GET /healthz HTTP/1.1\r\nhost: x\r\nx-filling: {}\r\n\r\n", "x".repeat(900));
+    let query = format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100000");
+    let query = format!("{query}\r\n\r\n{SMALL}{}", " ".repeat(100_000 - SMALL.len()));
+    for (what, sent, answers) in [("a body", query, 1), ("a hundred requests", filled.repeat(100), 100)] {
+        let mut wires = Vec::new();
+        for _ in 0..MANY {
+            let mut wire = Wire::to(&site.serve).await;
+            wire.send(healthz).await.unwrap();
+            assert_eq!(wire.answer().await.status, 200);
+            wires.push(wire);
+        }
+        let before = kilobytes(site.serve.id(), "VmRSS");
+        for wire in &mut wires {
+            wire.send(&sent).await.unwrap();
+            for _ in 0..answers {
+                assert_eq!(wire.answer().await.status, 200, "{what}");
+            }
+        }
+        let more = kilobytes(site.serve.id(), "VmRSS") - before;
+        eprintln!("{what}: {more} kB more than before");
+        assert!(more <= 64 * MANY as i64, "{what}: {more} kB more");
+    }
 }

@@ -1,17 +1,20 @@
 //! Clients that are slow with all they can be slow with, a thousand at a time: they are closed, and nobody else notices.
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpSocket,
     task::JoinSet,
     time::{Instant, interval, sleep, sleep_until, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{SCORES, wire::Wire};
+use super::{
+    SCORES,
+    wire::{Wire, answer},
+};
 use crate::{http_api::site::Site, support::TestDb};
 
 /// Slow connections of each kind.
@@ -181,4 +184,74 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
         let count = numbers.lines().find_map(|line| line.strip_prefix(&name)).expect("a number");
         assert!(count.parse::<f64>().unwrap() >= least, "{why}: {count}");
     }
+}
+
+/// Bytes that a client has sent to the service at `port` from its port `from`, and that the service has not read.
+fn unread(port: u16, from: u16) -> usize {
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let mut lines = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let is_its = |fields: &Vec<&str>| {
+        fields[1].ends_with(&format!(":{port:04X}")) && fields[2].ends_with(&format!(":{from:04X}"))
+    };
+    let line = lines.find(is_its).expect("the connection");
+    usize::from_str_radix(line[4].split_once(':').unwrap().1, 16).unwrap()
+}
+
+/// Times that the longest answer is asked for at first.
+const BUNDLES: usize = 8;
+
+/// Asks for more, on a connection of one that has taken no answer yet, and then takes all answers; the service at `port` has one worker, of
+/// whom `ask` asks something by another connection.
+pub async fn ask_on_and_take_late<F: Future<Output = ()>>(
+    port: u16,
+    from: u16,
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    ask: impl Fn() -> F,
+) {
+    // What was sent before has been looked at once others were answered.
+    let others = async || {
+        for _ in 0..10 {
+            ask().await;
+        }
+    };
+    let bundle = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nhost: x\r\n\r\n";
+    // More than the system keeps for the service.
+    stream.write_all(bundle.repeat(BUNDLES).as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    others().await;
+    assert_eq!(unread(port, from), 0);
+    let body = format!(r#"{{"users":["ada"]}}{}"#, " ".repeat(20_000));
+    let query = format!("POST {SCORES}/query HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
+    let query = format!("{query}content-length: {}\r\n\r\n{body}", body.len());
+    let more = ["GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n", &query, bundle, &query].concat();
+    stream.write_all(more.as_bytes()).await.unwrap();
+    stream.flush().await.unwrap();
+    others().await;
+    let waiting = unread(port, from);
+    assert!(waiting >= more.len(), "{waiting} of {} bytes wait with the system", more.len());
+
+    let mut answers = Vec::new();
+    for _ in 0..BUNDLES + 4 {
+        let told = answer(stream).await;
+        assert_eq!(told.status, 200);
+        answers.push(told.body);
+    }
+    let [bundles @ .., alive, players, last, others] = &answers[..] else { panic!("{} answers", answers.len()) };
+    assert!(last.len() > 1_000_000 && bundles.iter().all(|bundle| bundle == last));
+    assert_eq!(alive, "ok");
+    assert!(players.contains("\"ada\"") && players == others, "{players}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--workers", "1"]).await;
+    site.board(json!({}), &[("ada", 1)]).await;
+    let place: SocketAddr = site.serve.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut stream = socket.connect(place).await.unwrap();
+    let from = stream.local_addr().unwrap().port();
+    let ask = async || assert_eq!(site.get("/healthz").await.status, 200);
+    ask_on_and_take_late(place.port(), from, &mut stream, ask).await;
 }

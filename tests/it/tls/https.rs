@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     process::{Command, Output},
     sync::Arc,
     time::{Duration, Instant},
@@ -21,7 +22,10 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{Vouched, certified};
-use crate::support::{Serve, TestDb, make_key, run, run_at, spawn_serve};
+use crate::{
+    http_limits::slow::ask_on_and_take_late,
+    support::{Serve, TestDb, make_key, run, run_at, spawn_serve},
+};
 
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -59,6 +63,11 @@ fn place(serve: &Serve) -> &str {
 
 /// A connection over TLS, of a client that takes little at a time.
 async fn connect(serve: &Serve, vouched: &Vouched) -> TlsStream<TcpStream> {
+    try_connect(serve, vouched, "127.0.0.1").await.expect("TLS")
+}
+
+/// The same from this address of the machine's own, if the service agrees.
+async fn try_connect(serve: &Serve, vouched: &Vouched, from: &str) -> Option<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(vouched.file("ca.pem")).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
@@ -66,8 +75,10 @@ async fn connect(serve: &Serve, vouched: &Vouched) -> TlsStream<TcpStream> {
     let connector = TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()));
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let stream = socket.connect(place(serve).parse().unwrap()).await.unwrap();
-    connector.connect(ServerName::try_from("127.0.0.1").unwrap(), stream).await.unwrap()
+    socket.bind(SocketAddr::new(from.parse().unwrap(), 0)).unwrap();
+    // It may be reset before the client knows that it is there.
+    let stream = socket.connect(place(serve).parse().unwrap()).await.ok()?;
+    connector.connect(ServerName::try_from("127.0.0.1").unwrap(), stream).await.ok()
 }
 
 /// The certificate that a new connection is shown.
@@ -315,4 +326,21 @@ async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
     let mut said = String::new();
     timeout(PATIENCE, open.read_to_string(&mut said)).await.unwrap().unwrap();
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    run(&db, &["board", "create", "main"]).well();
+    let (serve, key) = (serve(&db, &vouched, &["--workers", "1"]).await, make_key(db.url(), &["--role", "server"]));
+    let ca = vouched.file("ca.pem");
+    let (authorization, event) = (format!("Authorization: Bearer {key}"), r#"{"user_id":"ada","points":1}"#);
+    let scores = serve.at("/v1/boards/main/scores");
+    assert_eq!(curl(&["--cacert", &ca, "-H", &authorization, "--json", event, &scores]).await.1, Some(0));
+    let mut stream = connect(&serve, &vouched).await;
+    let from = stream.get_ref().0.local_addr().unwrap().port();
+    let port = place(&serve).rsplit_once(':').unwrap().1.parse().unwrap();
+    let healthz = serve.at("/healthz");
+    let ask = async || assert_eq!(curl(&["--cacert", &ca, &healthz]).await.0, "ok");
+    ask_on_and_take_late(port, from, &mut stream, ask).await;
 }
