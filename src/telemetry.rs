@@ -52,7 +52,7 @@ pub fn install() {
         for name in [COUNTS_WRONG, SKEW] {
             gauge!(name).set(0);
         }
-        for why in ["handshake", "head", "body", "answer", "idle", "unread"] {
+        for why in ["rate", "handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
         for why in ["scores", "bodies"] {

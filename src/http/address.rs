@@ -36,6 +36,12 @@ pub(super) fn of(api: &Api, request: &HttpRequest) -> Option<IpAddr> {
     Some(behind(&api.settings.trusted_proxies, peer, request.headers()))
 }
 
+/// Who connects from `peer`; nobody is known yet to whom one of our proxies lends its address.
+pub(super) fn of_connection(proxies: &[TrustedProxy], peer: SocketAddr) -> Option<IpAddr> {
+    let address = peer.ip().to_canonical();
+    (!is_ours(proxies, address)).then_some(address)
+}
+
 /// What one subscriber has: an address of IPv4, or 64 bits of IPv6.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address {
@@ -47,9 +53,8 @@ pub(super) fn network(address: IpAddr) -> IpAddr {
 /// Whoever stands before the last of our proxies. Each proxy adds whom it was asked by at the right of `X-Forwarded-For`, so what stands at the
 /// left of an address that is not ours may be anybody's invention.
 fn behind(proxies: &[TrustedProxy], peer: IpAddr, headers: &HeaderMap) -> IpAddr {
-    let is_ours = |address: &IpAddr| proxies.iter().any(|TrustedProxy(network)| network.contains(address));
     let mut address = peer;
-    if !is_ours(&address) {
+    if !is_ours(proxies, address) {
         return address;
     }
     // Bytes: a line's left part may be anything, and is not to spoil what our proxies have added at its right.
@@ -58,11 +63,15 @@ fn behind(proxies: &[TrustedProxy], peer: IpAddr, headers: &HeaderMap) -> IpAddr
         // What is no address says nothing, nor does what stands before it.
         let Some(before) = str::from_utf8(entry).ok().and_then(|entry| parse(entry.trim())) else { break };
         address = before;
-        if !is_ours(&address) {
+        if !is_ours(proxies, address) {
             break;
         }
     }
     address
+}
+
+fn is_ours(proxies: &[TrustedProxy], address: IpAddr) -> bool {
+    proxies.iter().any(|TrustedProxy(network)| network.contains(&address))
 }
 
 /// An address as proxies write it, some with a port.

@@ -6,7 +6,12 @@
 //! A signed request's signature is checked with the key, and once more with the body, which nobody sees before: so each handler asks for the
 //! key, and whoever takes a body reads it before anything is done.
 
-use std::{future::ready, net::TcpListener, sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
+};
 
 use actix_http::{HttpService, KeepAlive, Protocol};
 use actix_service::{IntoServiceFactory as _, ServiceFactoryExt as _, fn_service, map_config};
@@ -206,6 +211,16 @@ fn security_headers(is_tls: bool) -> DefaultHeaders {
     if is_tls { headers.add((header::STRICT_TRANSPORT_SECURITY, "max-age=31536000")) } else { headers }
 }
 
+/// Whether TLS is agreed upon with whoever connects from `peer`, or there were too many of its connections already.
+fn may_shake_hands(api: &Api, peer: Option<SocketAddr>) -> bool {
+    let address = peer.and_then(|peer| address::of_connection(&api.settings.trusted_proxies, peer));
+    let may = address.is_none_or(|address| api.rates.may_shake_hands(address));
+    if !may {
+        telemetry::count_cut_connection("rate");
+    }
+    may
+}
+
 /// Starts to serve the API on `listener`, which the caller has bound (port 0 works). The server runs once it is awaited
 /// or spawned; it stops by its handle and leaves signals alone, which belong to the command line.
 pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -> Result<Server> {
@@ -240,6 +255,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     // As actix' own HttpServer does it, but for the stream, which is watched.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
+        let connected = api.clone();
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(pieces::cut))
@@ -265,7 +281,10 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
             .finish(map_config(app, |()| AppConfig::default()));
         fn_service(move |stream: TcpStream| {
             let peer = stream.peer_addr().ok();
-            let stream = Stream::new(stream, acceptor.as_ref());
+            let stream = match &acceptor {
+                Some(_) if !may_shake_hands(&connected, peer) => Stream::refused(&stream),
+                acceptor => Stream::new(stream, acceptor.as_ref()),
+            };
             ready(Ok((Watched::new(stream, allowed), Protocol::Http1, peer)))
         })
         .and_then(http)

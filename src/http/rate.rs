@@ -84,6 +84,8 @@ pub(super) struct Rates {
     addresses: Option<Limiter<Place>>,
     /// Keys that are looked for although their address has made too many requests.
     lookups: Option<Limiter<Place>>,
+    /// Connections over TLS, whatever key is to come by them: to agree upon one costs more than to answer most requests.
+    handshakes: Option<Limiter<Place>>,
     /// Requests with the text of a key that signs, and a body over which the signature is still to be checked.
     unproven: Option<Limiter<(String, Place)>>,
     are_many: AtomicBool,
@@ -109,6 +111,7 @@ impl Rates {
             keys: key.map(limiter),
             addresses: address.map(limiter),
             lookups: address.map(limiter),
+            handshakes: address.map(limiter),
             unproven: key.map(limiter),
             are_many: AtomicBool::new(false),
             hasher: RandomState::new(),
@@ -120,7 +123,9 @@ impl Rates {
     pub(super) fn forget(&self) {
         forget(self.keys.as_ref());
         forget(self.lookups.as_ref());
-        let most = forget(self.addresses.as_ref()).max(forget(self.unproven.as_ref()));
+        let counts =
+            [forget(self.addresses.as_ref()), forget(self.handshakes.as_ref()), forget(self.unproven.as_ref())];
+        let most = counts.into_iter().max().unwrap_or_default();
         self.are_many.store(most > MOST_ADDRESSES, Ordering::Relaxed);
     }
 
@@ -142,6 +147,11 @@ impl Rates {
     /// Whether a key may be looked for that came from an address which has made too many requests.
     fn may_look_up(&self, address: IpAddr) -> bool {
         self.lookups.as_ref().is_none_or(|lookups| self.count(lookups, &self.place(address)).wait.is_none())
+    }
+
+    /// Whether whoever connects from this address may agree upon TLS once more.
+    pub(super) fn may_shake_hands(&self, address: IpAddr) -> bool {
+        self.handshakes.as_ref().is_none_or(|handshakes| self.count(handshakes, &self.place(address)).wait.is_none())
     }
 
     fn place(&self, address: IpAddr) -> Place {

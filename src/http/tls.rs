@@ -167,6 +167,12 @@ impl Stream {
         }
     }
 
+    /// The stream of a connection that came to nothing before it began: once that is dropped it is reset.
+    pub(super) fn refused(stream: &TcpStream) -> Self {
+        stream.set_zero_linger().ok();
+        Self::Refused
+    }
+
     /// Has the system forget what the client has not taken, and reset the connection once this is dropped.
     pub(super) fn abandon(&self) {
         let stream = match self {

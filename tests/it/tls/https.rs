@@ -23,7 +23,7 @@ use tokio_rustls::{TlsConnector, client::TlsStream};
 
 use super::{Vouched, certified};
 use crate::{
-    http_limits::slow::ask_on_and_take_late,
+    http_limits::{slow::ask_on_and_take_late, wire::answer},
     support::{Serve, TestDb, make_key, run, run_at, spawn_serve},
 };
 
@@ -343,4 +343,39 @@ async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
     let healthz = serve.at("/healthz");
     let ask = async || assert_eq!(curl(&["--cacert", &ca, &healthz]).await.0, "ok");
     ask_on_and_take_late(port, from, &mut stream, ask).await;
+}
+
+#[tokio::test]
+async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
+    let (db, vouched) = (TestDb::new().await, Vouched::new());
+    // The next one in a minute or so.
+    let flags = ["--address-rate", "1", "--address-burst", "60"];
+    let from = async |serve: &Serve, address: &str| {
+        let end = Instant::now() + PATIENCE;
+        let mut open = Vec::new();
+        while let Some(stream) = try_connect(serve, &vouched, address).await {
+            assert!(open.len() < 200 && Instant::now() < end, "there is no limit");
+            open.push(stream);
+        }
+        open
+    };
+    let limited = serve(&db, &vouched, &flags).await;
+    let began = Instant::now();
+    let mut open = from(&limited, "127.0.0.1").await;
+    let most = 60 + usize::try_from(began.elapsed().as_secs()).unwrap() + 1;
+    assert!((60..=most).contains(&open.len()), "{} of at most {most}", open.len());
+    // Others are let in, and who is in stays.
+    let mut other = try_connect(&limited, &vouched, "127.0.0.2").await.expect("another address");
+    for stream in [&mut other, &mut open[0]] {
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        let told = answer(stream).await;
+        let cut = "centile_http_connections_cut_total{why=\"rate\"} ";
+        let count = told.body.lines().find_map(|line| line.strip_prefix(cut)?.parse::<f64>().ok());
+        assert!(count.is_some_and(|count| count >= 1.0), "{count:?}");
+    }
+    // All come from the proxy's address.
+    let trusting = serve(&db, &vouched, &[&flags[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
+    for number in 0..70 {
+        assert!(try_connect(&trusting, &vouched, "127.0.0.1").await.is_some(), "{number}");
+    }
 }
