@@ -1,12 +1,6 @@
 //! Boards: one thing that is ranked, with its rules.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    str::FromStr,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -450,35 +444,10 @@ pub async fn list(service: &Service) -> Result<Vec<Board>> {
     service.store.boards(None).await
 }
 
-/// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none.
-///
-/// While PostgreSQL cannot be reached, the board as it was last seen: what is cached of it can go on being served. But one that was last seen
-/// long before may have come to ask readers for a key, and so it does.
+/// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none. While PostgreSQL cannot be reached, the board
+/// as it was last seen.
 pub async fn find(service: &Service, slug: &BoardSlug) -> Result<Arc<Board>> {
-    let last = service.boards.seen.get(slug);
-    if let Some((board, seen_at)) = &last
-        && seen_at.elapsed() < LOOKED_UP_FOR
-    {
-        return Ok(Arc::clone(board));
-    }
-    match service.store.boards(Some(slug.as_str())).await {
-        Ok(mut found) => {
-            let board = Arc::new(found.pop().ok_or_else(|| Error::not_found("board", slug.as_str()))?);
-            service.boards.learn(slug, Arc::clone(&board));
-            Ok(board)
-        }
-        Err(error @ Error::Unavailable { .. }) => {
-            let (board, seen_at) = last.ok_or(error)?;
-            let is_known = board.reading == Reading::Key || service.boards.was_seen_lately(seen_at);
-            Ok(if is_known { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// The board of this name as this instance has seen it last, without asking PostgreSQL.
-pub(crate) fn known(service: &Service, slug: &BoardSlug) -> Option<Arc<Board>> {
-    service.boards.seen.get(slug).map(|(board, _)| board)
+    service.boards.find(&service.store, slug).await
 }
 
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
@@ -538,114 +507,5 @@ fn check_gain(kind: PeriodKind, most: i64) -> Result<()> {
         Ok(())
     } else {
         Err(Error::invalid(format!("gain_max.{}", kind.name()), format!("must be 1 to {DEFAULT_POINTS_BOUND}")))
-    }
-}
-
-/// For how long a board is not looked up again. A change made elsewhere is seen after it; what must not be missed is
-/// checked again by the SQL functions.
-const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
-
-/// How long before the last answer of PostgreSQL a board may have been seen for its readers to be those of then.
-const SEEN_LATELY: Duration = Duration::from_mins(1);
-
-/// Boards as they were last seen, and when.
-#[derive(Debug)]
-pub(crate) struct BoardCache {
-    seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
-    /// When any board was last seen.
-    answered_at: Mutex<Option<Instant>>,
-}
-
-impl Default for BoardCache {
-    fn default() -> Self {
-        Self { seen: moka::sync::Cache::new(10_000), answered_at: Mutex::default() }
-    }
-}
-
-impl BoardCache {
-    /// Has the board looked up again.
-    pub(crate) fn forget(&self, slug: &BoardSlug) {
-        self.seen.invalidate(slug);
-    }
-
-    fn learn(&self, slug: &BoardSlug, board: Arc<Board>) {
-        let now = Instant::now();
-        self.seen.insert(slug.clone(), (board, now));
-        *self.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
-    }
-
-    /// Whether a board that was seen then was seen when PostgreSQL could still be reached, and not long before.
-    fn was_seen_lately(&self, seen_at: Instant) -> bool {
-        let answered_at = self.answered_at.lock().unwrap_or_else(PoisonError::into_inner);
-        answered_at.is_none_or(|answered_at| answered_at.saturating_duration_since(seen_at) < SEEN_LATELY)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::service::Settings;
-
-    /// A board that everybody may read, as PostgreSQL gave it.
-    fn public(slug: &str) -> Result<Board> {
-        Ok(Board {
-            id: 1,
-            slug: slug.parse()?,
-            title: "Main".to_owned(),
-            mode: Mode::Sum,
-            order: Order::Desc,
-            ties: Ties::Shared,
-            periods: vec![PeriodKind::AllTime],
-            lanes: 1,
-            time_zone: "UTC".to_owned(),
-            points_min: 0,
-            points_max: 100,
-            frozen_top_size: 100,
-            kept_archives: KeptArchives::new(),
-            reading: Reading::Public,
-            events_per_minute: None,
-            gain_max: GainMax::new(),
-            on_violation: OnViolation::Refuse,
-            created_at: DateTime::UNIX_EPOCH,
-        })
-    }
-
-    #[tokio::test]
-    async fn while_the_database_is_away_a_board_unseen_for_long_before_asks_readers_for_a_key() -> Result<()> {
-        // Nobody listens there.
-        let service = Service::connect(&Settings {
-            database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
-            pooler_url: None,
-            redis_url: None,
-            redis_ca: None,
-            redis_prefix: "p".to_owned(),
-            read_connections: 1,
-            write_connections: 1,
-            statement_timeout: Duration::from_secs(1),
-            pool_wait: Duration::from_millis(100),
-            write_wait: Duration::from_millis(100),
-            master_keys: None,
-            maintenance_every: None,
-        })
-        .await?;
-        // The outage began a while ago; so long before it each board was seen.
-        let now = Instant::now();
-        let ago = |time: Duration| now.checked_sub(time).unwrap_or(now);
-        let outage = Duration::from_mins(3);
-        for (slug, before, wanted) in [
-            ("seen", Duration::ZERO, Reading::Public),
-            ("lately", Duration::from_secs(59), Reading::Public),
-            ("long", Duration::from_secs(61), Reading::Key),
-        ] {
-            let seen_at = ago(outage + before);
-            service.boards.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
-            *service.boards.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(ago(outage));
-            let found = find(&service, &slug.parse()?).await?;
-            assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
-        }
-        let unknown = find(&service, &"unknown".parse()?).await;
-        assert!(matches!(unknown, Err(Error::Unavailable { .. })), "{unknown:?}");
-        service.shut_down().await;
-        Ok(())
     }
 }

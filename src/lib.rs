@@ -31,6 +31,7 @@ mod acknowledged;
 mod counts;
 mod cursor;
 mod frozen;
+mod known_board;
 mod known_key;
 pub mod layout;
 mod lookup;

@@ -41,10 +41,12 @@ impl Pace {
 
     /// How long an event waits that comes after so many others, those of the batch that is being written among them.
     pub(crate) fn wait(&self, before: usize) -> Duration {
-        self.with(|state| {
-            let theirs = state.event.unwrap_or_default() * u32::try_from(before).unwrap_or(u32::MAX);
-            theirs.max(state.began.map_or(Duration::ZERO, |began| began.elapsed()))
-        })
+        self.with(|state| state.event.unwrap_or_default() * u32::try_from(before).unwrap_or(u32::MAX))
+    }
+
+    /// How long the batch has taken that is being written.
+    pub(crate) fn writing_for(&self) -> Duration {
+        self.with(|state| state.began.map_or(Duration::ZERO, |began| began.elapsed()))
     }
 
     fn with<T>(&self, job: impl FnOnce(&mut State) -> T) -> T {
@@ -95,11 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_that_does_not_end_is_a_wait_for_all_behind_it() {
+    fn it_is_told_for_how_long_a_batch_has_been_written() {
         let pace = Pace::default();
+        assert_eq!(pace.writing_for(), Duration::ZERO);
         pace.begin();
-        while pace.wait(1) < Duration::from_millis(20) {}
+        while pace.writing_for() < Duration::from_millis(20) {}
         pace.end(500);
+        assert_eq!(pace.writing_for(), Duration::ZERO);
         let wait = pace.wait(1_000);
         assert!(wait >= Duration::from_millis(40), "{wait:?}");
     }

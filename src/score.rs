@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     Error, Result,
     act::Act,
-    board::{self, Board, BoardSlug},
+    board::{Board, BoardSlug},
     service::Service,
     store::score::{HistoryPlace, Recorded, StoredQuarantined, StoredStanding},
     telemetry,
@@ -83,12 +83,18 @@ pub struct NewStanding {
 /// Lets a request with scores for a board in, before its key, its body or anything else of it is looked at. [`Error::Unavailable`] when more
 /// are waiting than are written in time; the value is to be kept until the request is answered.
 pub(crate) fn welcome<'a>(service: &'a Service, slug: &BoardSlug) -> Result<Welcome<'a>> {
-    let welcome = service.writers.welcome(board::known(service, slug).as_deref());
-    welcome.inspect_err(|_| telemetry::count_refused("scores"))
+    let welcome = service.writers.welcome(service.boards.last_seen(slug).as_deref());
+    welcome.inspect_err(count_refused)
 }
 
-/// Writes events; each gets its own outcome, in their order. Returns after the commit.
+fn count_refused(_: &Error) {
+    telemetry::count_refused("scores");
+}
+
+/// Writes events; each gets its own outcome, in their order. Returns after the commit. [`Error::Unavailable`] when all of them would wait for
+/// too long.
 pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Result<Vec<Outcome>> {
+    service.writers.check(board).inspect_err(count_refused)?;
     let ranks_wanted: Vec<bool> = events.iter().map(|event| event.ranks).collect();
     let mut by_lane: BTreeMap<i16, (Vec<usize>, Vec<Event>)> = BTreeMap::new();
     for (place, event) in events.into_iter().enumerate() {

@@ -12,9 +12,10 @@ use std::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Error, Result, acknowledged::Acknowledged, audit::Lookout, board::BoardCache, cache::Cache, config::Hidden,
-    counts::CountsCache, known_key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache, rank::SharedPages,
-    seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry, top::TopCache, upkeep, writer::Writers,
+    Error, Result, acknowledged::Acknowledged, audit::Lookout, cache::Cache, config::Hidden, counts::CountsCache,
+    known_board::BoardCache, known_key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache,
+    rank::SharedPages, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry, top::TopCache, upkeep,
+    writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.

@@ -103,27 +103,36 @@ impl Writers {
     }
 
     /// Lets a request with scores in, before anybody knows which. [`Error::Unavailable`] when they would wait for too long, as far as is
-    /// known: on the average over the board's lanes, so that one that stands still does not keep the others idle. `None` is a board
-    /// that nobody has asked for lately.
+    /// known. `None` is a board that nobody has asked for lately.
     pub(crate) fn welcome(&self, board: Option<&Board>) -> Result<Welcome<'_>> {
-        let requests = self.requests.fetch_add(1, Ordering::Relaxed);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let welcome = Welcome(&self.requests);
-        if requests >= WELCOME_REQUESTS && board.is_some_and(|board| self.is_full(board)) {
-            Err(full())
-        } else {
-            Ok(welcome)
-        }
+        board.map_or(Ok(()), |board| self.check(board))?;
+        Ok(welcome)
     }
 
+    /// [`Error::Unavailable`] when scores that come now would wait for too long. A request that was let in asks once more when its events
+    /// are to be queued: on a busy machine hundreds are let in at once, while none of their events is waiting yet.
+    pub(crate) fn check(&self, board: &Board) -> Result<()> {
+        let others = self.requests.load(Ordering::Relaxed).saturating_sub(1);
+        if others >= WELCOME_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
+    }
+
+    /// As long as its slowest lane: a list has events for all of them. One that stands still counts only if all do, so that it does not keep
+    /// the others idle.
     fn is_full(&self, board: &Board) -> bool {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut events, mut waits) = (0, Duration::ZERO);
+        let (mut events, mut standing, mut longest) = (0, 0, Duration::ZERO);
         for lane in (0..board.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
             let waiting = lane.waiting();
             events += waiting;
-            waits += lane.pace.wait(waiting);
+            if lane.pace.writing_for() > self.wait {
+                standing += 1;
+            } else {
+                longest = longest.max(lane.pace.wait(waiting));
+            }
         }
-        events >= WELCOME_EVENTS && waits > self.wait * u32::from(board.lanes.unsigned_abs())
+        events >= WELCOME_EVENTS && (standing >= board.lanes || longest > self.wait)
     }
 
     /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full.

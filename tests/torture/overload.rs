@@ -192,6 +192,8 @@ async fn ten_times_too_much() {
         accepted > 0 && p99 <= 1_000.0,
         format!("p99 of those accepted as a whole {p99:.0} ms, normally {normal:.0} ms"),
     );
+    let sixth = |n| writes.p99(Outcome::Done, begin + n * OVERLOAD / 6, begin + (n + 1) * OVERLOAD / 6).1;
+    trial.saw(format!("the same by ten seconds each: {:.0?} ms", (0..6).map(sixth).collect::<Vec<_>>()));
     let (_, refusal) = writes.p99(Outcome::Refused, begin, over);
     trial.saw(format!("p99 of those refused in whole or in part {refusal:.0} ms"));
     trial.expect(failed == 0, format!("{failed} other answers"));
