@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::{
         board::{self, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Ties},
-        service::Settings,
+        service::{Service, Settings},
     };
 
     /// A board that everybody may read, as PostgreSQL gave it.

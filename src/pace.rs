@@ -1,6 +1,6 @@
 //! How long scores wait for their lane: by what its batches have taken lately, and by the one that is being written.
 //!
-//! A queue that is bounded in events only is a long wait where events take long. So those that come are told beforehand: while a lane
+//! A queue that is bounded in events only is a long wait where events take long. So those that come are told beforehand: while their lane
 //! stands still, or has more before it than it writes in time.
 
 use std::{
@@ -20,20 +20,20 @@ struct State {
     /// What an event has taken lately. It is kept while nobody comes: whoever begins to send too much is told so from the start, and not
     /// after the first thousands are waiting. Should it be too slow by then, the next batches tell.
     event: Option<Duration>,
-    /// When the batch that is being written was begun.
-    began: Option<Instant>,
+    /// When the batch that is being written was begun, and how many events it has.
+    batch: Option<(Instant, usize)>,
 }
 
 impl Pace {
-    /// A batch begins.
-    pub(crate) fn begin(&self) {
-        self.with(|state| state.began = Some(Instant::now()));
+    /// A batch of so many events begins.
+    pub(crate) fn begin(&self, events: usize) {
+        self.with(|state| state.batch = Some((Instant::now(), events)));
     }
 
-    /// It has been written, with so many events.
-    pub(crate) fn end(&self, events: usize) {
+    /// It has been written.
+    pub(crate) fn end(&self) {
         self.with(|state| {
-            if let Some(began) = state.began.take() {
+            if let Some((began, events)) = state.batch.take() {
                 state.note(events, began.elapsed());
             }
         });
@@ -41,12 +41,12 @@ impl Pace {
 
     /// How long an event waits that comes after so many others, those of the batch that is being written among them.
     pub(crate) fn wait(&self, before: usize) -> Duration {
-        self.with(|state| state.event.unwrap_or_default() * u32::try_from(before).unwrap_or(u32::MAX))
+        self.with(|state| state.wait(before))
     }
 
-    /// How long the batch has taken that is being written.
-    pub(crate) fn writing_for(&self) -> Duration {
-        self.with(|state| state.began.map_or(Duration::ZERO, |began| began.elapsed()))
+    /// Whether the batch that is being written has taken longer than `wait`, and than twice what its events take: somebody holds the lane.
+    pub(crate) fn stands_still(&self, wait: Duration) -> bool {
+        self.with(|state| state.batch.is_some_and(|(began, events)| began.elapsed() > wait.max(state.wait(2 * events))))
     }
 
     fn with<T>(&self, job: impl FnOnce(&mut State) -> T) -> T {
@@ -55,6 +55,10 @@ impl Pace {
 }
 
 impl State {
+    fn wait(&self, before: usize) -> Duration {
+        self.event.unwrap_or_default() * u32::try_from(before).unwrap_or(u32::MAX)
+    }
+
     fn note(&mut self, events: usize, took: Duration) {
         let one = took / u32::try_from(events.max(1)).unwrap_or(u32::MAX);
         self.event = match self.event {
@@ -97,14 +101,20 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_for_how_long_a_batch_has_been_written() {
-        let pace = Pace::default();
-        assert_eq!(pace.writing_for(), Duration::ZERO);
-        pace.begin();
-        while pace.writing_for() < Duration::from_millis(20) {}
-        pace.end(500);
-        assert_eq!(pace.writing_for(), Duration::ZERO);
-        let wait = pace.wait(1_000);
-        assert!(wait >= Duration::from_millis(40), "{wait:?}");
+    fn a_batch_that_does_not_end_stands_still() {
+        let (pace, wait) = (Pace::default(), Duration::from_millis(20));
+        assert!(!pace.stands_still(Duration::ZERO), "nothing is being written");
+        pace.begin(500);
+        assert!(!pace.stands_still(Duration::from_hours(1)));
+        while !pace.stands_still(wait) {}
+        pace.end();
+        assert!(!pace.stands_still(Duration::ZERO));
+        let took = pace.wait(500);
+        assert!(took >= wait, "{took:?}");
+        // As long as it took before, and once more, is no wonder.
+        let begin = Instant::now();
+        pace.begin(500);
+        while !pace.stands_still(Duration::ZERO) {}
+        assert!(begin.elapsed() >= 2 * took, "{:?}", begin.elapsed());
     }
 }

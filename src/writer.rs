@@ -126,7 +126,7 @@ impl Writers {
         for lane in (0..board.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
             let waiting = lane.waiting();
             events += waiting;
-            if lane.pace.writing_for() > self.wait {
+            if lane.pace.stands_still(self.wait) {
                 standing += 1;
             } else {
                 longest = longest.max(lane.pace.wait(waiting));
@@ -209,9 +209,9 @@ async fn write_lane(
             events += job.events.len();
             jobs.push(job);
         }
-        pace.begin();
+        pace.begin(events);
         write_jobs(&shared, board_id, lane, jobs).await;
-        pace.end(events);
+        pace.end();
     }
 }
 

@@ -74,6 +74,10 @@ async fn an_id_of_the_request_leads_to_the_same_answer() {
     // Nor is it an answer about somebody who was there before.
     refused(&erase("bob", "request-1").await, 409, "", "another player's request");
     assert_eq!(site.get("/v1/users/bob").await.is(200)["user_id"], "bob");
+    // Nor about somebody who came later.
+    site.admin(Method::PUT, "/v1/users/newcomer", json!({"name": "New"})).await.is(201);
+    refused(&erase("newcomer", "request-1").await, 409, "", "another player's request");
+    assert_eq!(site.get("/v1/users/newcomer").await.is(200)["name"], "New");
     let second = erase(OLD_ID, "request-2").await.is(200);
     assert_ne!(second, first);
     refused(&erase("bob", "").await, 422, "id", "an empty id");
@@ -127,6 +131,36 @@ async fn an_erasure_that_is_cut_short_is_ended_by_whoever_looks_after_the_databa
     let tops = |dump: &str| dump.lines().filter(|line| line.contains("\\\\x7b")).map(str::to_owned).collect::<Vec<_>>();
     assert_eq!(tops(&db.data_dump()), tops(&before));
     run(&db, &["verify"]).well();
+}
+
+#[tokio::test]
+async fn an_erasure_that_cannot_be_ended_keeps_no_other_from_its_end() {
+    let db = TestDb::new().await;
+    weeks(&db).await;
+    let pool = db.pool().await;
+    for user in [OLD_ID, "bob"] {
+        let erase = "SELECT centile.erase_user($1, p_in_steps => true)";
+        sqlx::query(erase).bind(user).execute(&pool).await.unwrap();
+    }
+    // Of the first week, which names the one who was erased first only, nothing can be read.
+    db.execute(
+        "CREATE TABLE public.kept AS SELECT frozen_top FROM centile_store.periods WHERE id = 1;
+         UPDATE centile_store.periods SET frozen_top = 'no JSON' WHERE id = 1;
+         UPDATE centile_store.named_players SET user_ids = ARRAY[(SELECT min(user_id) FROM centile_store.erasures)] WHERE period_id = 1",
+    )
+    .await;
+    let unfinished = async || -> i64 {
+        let count = "SELECT count(*) FROM centile_store.erasures WHERE done_at IS NULL";
+        query_scalar(count).fetch_one(&pool).await.unwrap()
+    };
+    assert_eq!(unfinished().await, 2);
+    let ran = run(&db, &["maintain"]);
+    assert!(ran.code == Some(1) && ran.err.contains("json"), "{ran:?}");
+    assert_eq!(unfinished().await, 1);
+
+    db.execute("UPDATE centile_store.periods p SET frozen_top = k.frozen_top FROM public.kept k WHERE p.id = 1").await;
+    run(&db, &["maintain"]).well();
+    assert_eq!(unfinished().await, 0);
 }
 
 #[tokio::test]

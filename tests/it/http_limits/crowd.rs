@@ -137,6 +137,79 @@ async fn scores_that_would_wait_are_refused_unread_and_reads_go_on() {
     audit::rankings_are_sound(&pool).await;
 }
 
+/// Lanes of a board that has many.
+const LANES: i32 = 64;
+
+/// A list of 100 events for the first of [`LANES`], and an event for another.
+async fn of_two_lanes(pool: &PgPool) -> (Value, Value) {
+    let players = "SELECT p FROM (SELECT 'p' || n AS p FROM generate_series(1, 20000) AS n) AS many
+                   WHERE (centile.lane_hash(p) % $1 = 0) = $2 LIMIT 100";
+    let players = async |first: bool| -> Vec<String> {
+        sqlx::query_scalar(players).bind(LANES).bind(first).fetch_all(pool).await.unwrap()
+    };
+    let event = |player: &String| json!({"user_id": player, "points": 1});
+    (players(true).await.iter().map(event).collect(), event(&players(false).await[0]))
+}
+
+/// Sends a list as often as any is taken, until all of them wait.
+async fn send_again_and_again(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
+    let mut lists = JoinSet::new();
+    for _ in 0..WELCOME_REQUESTS {
+        lists.spawn(send(site, SCORES, list));
+    }
+    until_waiting(site, WELCOME_REQUESTS * 100).await;
+    lists
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_slowest_lane_says_whether_more_is_taken() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "60"]).await;
+    site.board(json!({"lanes": LANES}), &[]).await;
+    // Two seconds and more until a thousand are left, a tenth of one on the average over the lanes.
+    db.execute(
+        "CREATE FUNCTION public.dawdle() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN IF NEW.lane = 0 THEN PERFORM pg_sleep(0.004); END IF; RETURN NEW; END';
+         CREATE TRIGGER dawdle BEFORE INSERT ON centile_store.score_transactions
+         FOR EACH ROW EXECUTE FUNCTION public.dawdle()",
+    )
+    .await;
+    let (list, other) = of_two_lanes(&db.pool().await).await;
+    // What an event takes is known from now on.
+    assert_eq!(send(&site, SCORES, &list).await.0, StatusCode::OK);
+    let lists = send_again_and_again(&site, &list).await;
+    let (status, text) = send(&site, SCORES, &other).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
+    for (status, text) in lists.join_all().await {
+        assert_eq!(status, StatusCode::OK, "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lane_that_stands_still_keeps_no_other_idle() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "60"]).await;
+    site.board(json!({"lanes": LANES}), &[]).await;
+    let pool = db.pool().await;
+    let (list, other) = of_two_lanes(&pool).await;
+    assert_eq!(send(&site, SCORES, &list).await.0, StatusCode::OK);
+    let mut holding = pool.begin().await.unwrap();
+    let lane = "SELECT 1 FROM centile_store.board_lanes WHERE lane = 0 FOR UPDATE";
+    sqlx::query(lane).execute(&mut *holding).await.unwrap();
+    let lists = send_again_and_again(&site, &list).await;
+    // At the latest when it has stood for longer than its events take.
+    let taken = async {
+        while send(&site, SCORES, &other).await.0 != StatusCode::OK {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, taken).await.expect("the other lanes go on");
+    holding.rollback().await.unwrap();
+    for (status, text) in lists.join_all().await {
+        assert_eq!(status, StatusCode::OK, "{text}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_at_once_are_taken_however_long_they_wait() {
     let db = TestDb::new().await;

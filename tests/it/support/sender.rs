@@ -17,6 +17,8 @@ use super::load::parsed;
 
 /// Players of the board.
 const PLAYERS: u32 = 200;
+/// No more are made while so many have no answer: whoever is refused at once would make more in half a minute than get in within the next.
+const OPEN: usize = 2_000;
 /// How long an event may take to get in once all is well again.
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -106,7 +108,8 @@ impl Sender {
         let known = state.acknowledged.iter().choose(rng).map(|(n, (event, _))| (*n, event.clone()));
         let mut events: Vec<_> = again.into_iter().chain(known.filter(|_| rng.random_ratio(1, 3))).collect();
         let most = if rng.random_ratio(1, 5) { 200 } else { 3 };
-        for _ in 0..rng.random_range(1..=most) {
+        let new = if state.open.len() < OPEN { rng.random_range(1..=most) } else { 0 };
+        for _ in 0..new {
             let id = state.next_id;
             state.next_id += 1;
             let event = json!({
