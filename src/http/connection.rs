@@ -224,15 +224,10 @@ impl Watched {
         }
     }
 
-    /// When what is waited for must have come. While an answer waits to be taken nothing is read, and so nothing else is waited for.
-    fn due_by(&self) -> Option<Instant> {
-        if self.blocked.is_some() { None } else { self.activity.deadline(&self.allowed) }
-    }
-
     /// Has the connection woken when the first of its times is over.
     fn set_timer(&mut self, context: &mut Context<'_>) {
         // What was given up is waited for no more.
-        let phase = if self.is_cut { None } else { self.due_by() };
+        let phase = if self.is_cut { None } else { self.activity.deadline(&self.allowed) };
         let deadlines = phase.into_iter().chain(self.taken_by());
         let Some(deadline) = deadlines.min() else { return };
         if self.timer.deadline() != deadline {
@@ -273,7 +268,7 @@ impl AsyncRead for Watched {
         let this = self.get_mut();
         if this.activity.received.get() > this.allowed.unread_bytes {
             this.cut("unread");
-        } else if this.is_over(this.due_by()) {
+        } else if this.is_over(this.activity.deadline(&this.allowed)) {
             this.cut(match this.activity.phase.get() {
                 Phase::Next(_) => "idle",
                 Phase::End(_) => "body",
@@ -356,6 +351,14 @@ impl AsyncWrite for Watched {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+
+    use tokio::{
+        net::{TcpListener, TcpStream},
+        task::yield_now,
+        time::advance,
+    };
+
     use super::*;
 
     #[test]
@@ -365,5 +368,64 @@ mod tests {
             let deadline = Taking { answer: 1, since, bytes }.deadline(Duration::from_secs(10));
             assert_eq!(deadline - since, Duration::from_secs_f64(seconds), "{bytes} bytes");
         }
+    }
+
+    /// How many bytes come, 0 at the end; none for now where nothing is to be had.
+    async fn read(watched: &mut Watched) -> io::Result<Option<usize>> {
+        // What the system has to tell is heard of in between.
+        yield_now().await;
+        let mut bytes = [0; 16];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        match poll_fn(|context| Poll::Ready(Pin::new(&mut *watched).poll_read(context, &mut buffer))).await {
+            Poll::Ready(read) => read.map(|()| Some(buffer.filled().len())),
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    /// How many of these bytes are taken; none for now where there is no room.
+    async fn write(watched: &mut Watched, bytes: &[u8]) -> io::Result<Option<usize>> {
+        yield_now().await;
+        match poll_fn(|context| Poll::Ready(Pin::new(&mut *watched).poll_write(context, bytes))).await {
+            Poll::Ready(written) => written.map(Some),
+            Poll::Pending => Ok(None),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_is_late_with_what_is_not_read_while_an_answer_waits() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (client, accepted) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
+        let (client, transfer) = (client?, Duration::from_secs(10));
+        let allowed = Allowed { transfer, idle: transfer, unread_bytes: 1_000 };
+        let mut watched = Watched::new(Stream::Clear(accepted?.0), allowed);
+        client.writable().await?;
+        assert_eq!(client.try_write(b"GET /")?, 5);
+        while read(&mut watched).await? != Some(5) {}
+
+        // Until the client takes no more.
+        let answer = vec![b'x'; 1 << 20];
+        let mut waiting = 0;
+        while let Some(some) = write(&mut watched, &answer).await? {
+            waiting += some;
+        }
+        advance(transfer * 9 / 10).await;
+        assert_eq!(client.try_write(b" HTTP")?, 5);
+        for _ in 0..100 {
+            assert_eq!(read(&mut watched).await?, None);
+        }
+        // The client takes all, and what came meanwhile is read, after the time that its head had at first.
+        let mut taken = vec![0; 1 << 20];
+        while waiting > 0 {
+            yield_now().await;
+            waiting -= client.try_read(&mut taken).or_else(|error| match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(0),
+                _ => Err(error),
+            })?;
+        }
+        while write(&mut watched, b"x").await? != Some(1) {}
+        poll_fn(|context| Pin::new(&mut watched).poll_flush(context)).await?;
+        advance(transfer * 9 / 10).await;
+        assert_eq!(read(&mut watched).await?, Some(5));
+        Ok(())
     }
 }

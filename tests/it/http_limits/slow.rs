@@ -1,11 +1,11 @@
 //! Clients that are slow with all they can be slow with, a thousand at a time: they are closed, and nobody else notices.
 
-use std::{fs, net::SocketAddr, sync::Arc, time::Duration};
+use std::{fs, sync::Arc, time::Duration};
 
 use serde_json::json;
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::TcpSocket,
+    net::{TcpSocket, TcpStream},
     task::JoinSet,
     time::{Instant, interval, sleep, sleep_until, timeout_at},
 };
@@ -15,7 +15,10 @@ use super::{
     SCORES,
     wire::{Wire, answer},
 };
-use crate::{http_api::site::Site, support::TestDb};
+use crate::{
+    http_api::site::Site,
+    support::{Serve, TestDb},
+};
 
 /// Slow connections of each kind.
 const OF_EACH_KIND: usize = 200;
@@ -242,16 +245,20 @@ pub async fn ask_on_and_take_late<F: Future<Output = ()>>(
     assert!(players.contains("\"ada\"") && players == others, "{players}");
 }
 
+/// A connection of a client whose system takes little for it.
+async fn taking_little(serve: &Serve) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    socket.connect(serve.url.strip_prefix("http://").unwrap().parse().unwrap()).await.unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
     let db = TestDb::new().await;
-    let site = Site::start(&db, &["--workers", "1"]).await;
+    let site = Site::start(&db, &["--workers", "1", "--client-timeout", "60"]).await;
     site.board(json!({}), &[("ada", 1)]).await;
-    let place: SocketAddr = site.serve.url.strip_prefix("http://").unwrap().parse().unwrap();
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let mut stream = socket.connect(place).await.unwrap();
-    let from = stream.local_addr().unwrap().port();
+    let mut stream = taking_little(&site.serve).await;
+    let (port, from) = (stream.peer_addr().unwrap().port(), stream.local_addr().unwrap().port());
     let ask = async || assert_eq!(site.get("/healthz").await.status, 200);
-    ask_on_and_take_late(place.port(), from, &mut stream, ask).await;
+    ask_on_and_take_late(port, from, &mut stream, ask).await;
 }

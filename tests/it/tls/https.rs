@@ -332,7 +332,8 @@ async fn a_renewed_certificate_is_taken_up_and_a_broken_one_is_not() {
 async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     run(&db, &["board", "create", "main"]).well();
-    let (serve, key) = (serve(&db, &vouched, &["--workers", "1"]).await, make_key(db.url(), &["--role", "server"]));
+    let serve = serve(&db, &vouched, &["--workers", "1", "--client-timeout", "60"]).await;
+    let key = make_key(db.url(), &["--role", "server"]);
     let ca = vouched.file("ca.pem");
     let (authorization, event) = (format!("Authorization: Bearer {key}"), r#"{"user_id":"ada","points":1}"#);
     let scores = serve.at("/v1/boards/main/scores");
