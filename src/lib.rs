@@ -7,6 +7,7 @@ pub mod error;
 
 pub mod board;
 pub mod explain;
+pub mod export;
 pub mod key;
 pub mod period;
 pub mod quarantine;

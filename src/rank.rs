@@ -16,6 +16,7 @@ use crate::{
     shared_reads::SharedReads,
     store::{
         archive::ArchiveState,
+        export::{Snapshot, State},
         period::{MeantPeriod, RankingRef, Source},
         rank::{BucketStanding, Question, RankingState, StoredRow},
     },
@@ -194,6 +195,25 @@ where
         }
     }
     Err(Error::unavailable(format!("{selector} changes hands just now")))
+}
+
+/// What `selector` means, in a snapshot; without one when nobody has scored in it.
+pub(crate) async fn snapshot(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+) -> Result<(Header, Option<Snapshot>)> {
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let found = service.store.snapshot(&meant, source).await?;
+        Ok(found.map(|(snapshot, state)| {
+            let header = match state {
+                State::Live(state) => header(&meant.period, &state),
+                State::Archive(state) => archive_header(&meant.period, &state),
+            };
+            (header, Some(snapshot))
+        }))
+    };
+    on_period(service, board, selector, read, |period, state| Ok((header(&period, &state), None))).await
 }
 
 /// One player's standing with the players around.

@@ -55,7 +55,7 @@ pub fn install() {
         for why in ["rate", "handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
-        for why in ["scores", "bodies"] {
+        for why in ["scores", "bodies", "files"] {
             counter!(REFUSED, "why" => why).increment(0);
         }
         handle
@@ -152,7 +152,8 @@ pub(crate) fn count_cut_connection(why: &'static str) {
     counter!(CONNECTIONS_CUT, "why" => why).increment(1);
 }
 
-/// Counts a request that was refused because there are too many: `scores` that wait already, or `bodies` that are being received.
+/// Counts a request that was refused because there are too many: `scores` that wait already, `bodies` that are being received, or
+/// `files` that are being sent.
 pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);
 }

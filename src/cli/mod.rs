@@ -18,6 +18,7 @@ mod close;
 mod correct;
 mod demo;
 mod explain;
+mod export;
 mod import;
 mod key;
 mod lines;
@@ -87,6 +88,8 @@ enum Command {
     User(user::Command),
     /// Show how a player's rank is made up: each step with its value, its time and its statement for psql
     Explain(explain::Explain),
+    /// Write a whole period to standard output: every player, best first, in one state
+    Export(export::Export),
     /// Undo scores
     #[command(subcommand)]
     Score(score::Command),
@@ -166,6 +169,7 @@ async fn run(cli: Cli) -> Result<()> {
         Command::Import(import) => import::run(config, import).await,
         Command::User(command) => user::run(config, command).await,
         Command::Explain(asked) => explain::run(config, asked).await,
+        Command::Export(wanted) => export::run(config, wanted).await,
         Command::Score(command) => score::run(config, command).await,
         Command::Quarantine(command) => quarantine::run(config, command).await,
         Command::Correct(correct) => correct::run(config, correct).await,

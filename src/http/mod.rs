@@ -23,6 +23,7 @@ use actix_web::{
     rt::net::TcpStream,
     web,
 };
+use tokio::sync::Semaphore;
 
 use crate::{Error, Result, board::BoardSlug, service::Service, telemetry};
 
@@ -49,6 +50,7 @@ mod board;
 mod classic;
 mod distribution;
 mod docs;
+mod export;
 mod health;
 mod history;
 mod key;
@@ -151,6 +153,8 @@ struct Api {
     bodies: Room,
     /// Of those that need none.
     open_bodies: Room,
+    /// A permit for each file that may be sent at a time.
+    files: Arc<Semaphore>,
 }
 
 /// The paths of the API. Where two fit a request, the first one answers.
@@ -164,6 +168,8 @@ fn endpoints() -> Vec<Endpoint> {
         // A player may be called `query`: what a player's path answers is left to it.
         Endpoint::leaving("/v1/boards/{board}/scores/query", &[Method::GET, Method::HEAD, Method::DELETE])
             .on(Method::POST, list::query),
+        Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
+        Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
@@ -247,7 +253,8 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     }
     let bodies = Room::new(settings.bodies_limit_bytes);
     let open_bodies = Room::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
-    let api = web::Data::new(Api { service, settings, rates, bodies, open_bodies });
+    let files = Arc::new(Semaphore::new(export::AT_A_TIME));
+    let api = web::Data::new(Api { service, settings, rates, bodies, open_bodies, files });
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
     let builder = builder.max_concurrent_connections(connections);

@@ -9,7 +9,7 @@ use utoipa::{
 };
 
 use super::{
-    board, classic, distribution, docs, health, history, key, list, newcomer, period,
+    board, classic, distribution, docs, export, health, history, key, list, newcomer, period,
     problem::{self, Problem},
     quarantine, season, standing, submit, transaction, user,
 };
@@ -38,6 +38,8 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         history::list,
         newcomer::show,
         distribution::show,
+        export::csv,
+        export::ndjson,
         submit::submit,
         board::list,
         board::create,

@@ -8,6 +8,7 @@ pub(crate) mod board;
 pub(crate) mod closing;
 mod error;
 pub(crate) mod explain;
+pub(crate) mod export;
 pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod layout;

@@ -1,6 +1,6 @@
 //! Closed periods over HTTP: what was read before the closing is read after it, whatever happens to players and caches.
 
-mod period;
+pub mod period;
 mod race;
 
 use std::time::Duration;

@@ -25,6 +25,7 @@ mod http_api;
 mod http_closed;
 mod http_concurrency;
 mod http_errors;
+mod http_export;
 mod http_injection;
 mod http_layout;
 mod http_limits;

@@ -1,0 +1,337 @@
+//! Whole periods as files: every player once, in order, in one state, whatever happens meanwhile.
+//!
+//! What is expected is folded from events here; nothing of the service has part in it.
+
+mod events;
+mod slow;
+
+use std::{io::Read as _, time::Duration};
+
+use reqwest::{
+    Method,
+    header::{CONTENT_DISPOSITION, RETRY_AFTER},
+};
+use serde_json::{Value, json};
+use sqlx::query_scalar;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    http_api::site::Site,
+    http_closed::period::Past,
+    support::{
+        Files, Serve, TestDb, import,
+        proxy::{Proxy, Way},
+        run, spawn,
+    },
+};
+use events::{Event, Line, recorded, standings};
+use slow::Slow;
+
+/// Names that mean something in CSV, JSON, HTML or to a terminal.
+const NASTY: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
+const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
+/// Players whose file is more than lies between the service and who takes nothing of it.
+const MANY: usize = 24_000;
+/// The board's file.
+const FILE: &str = "/v1/boards/main/scores.ndjson";
+/// No client is cut off for being slow, on however busy a machine.
+const PATIENT: [&str; 2] = ["--client-timeout", "600"];
+
+/// Rows of CSV text, as RFC 4180 has them, read without the crate that wrote them.
+fn read_csv(text: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut cell, mut is_quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '"' if is_quoted && letters.peek() == Some(&'"') => cell.extend(letters.next()),
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => row.push(std::mem::take(&mut cell)),
+            '\r' if !is_quoted => {
+                assert_eq!(letters.next(), Some('\n'), "a line ends with both");
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            other => cell.push(other),
+        }
+    }
+    assert!(cell.is_empty() && row.is_empty(), "an end in the middle of a row");
+    rows
+}
+
+/// What NDJSON says, line by line.
+fn read_ndjson(text: &str) -> Vec<Line> {
+    text.lines()
+        .map(|text| {
+            let row: Value = serde_json::from_str(text).unwrap();
+            assert_eq!(row.as_object().unwrap().len(), COLUMNS.len(), "{text}");
+            let number = |name: &str| row[name].as_i64().unwrap();
+            let string = |name: &str| row[name].as_str().unwrap().to_owned();
+            Line {
+                position: number("position"),
+                rank: number("rank"),
+                user_id: string("user_id"),
+                user_name: string("user_name"),
+                score: number("score"),
+                reached_at: string("reached_at"),
+            }
+        })
+        .collect()
+}
+
+/// Events of so many players, many of whom come to equal scores.
+fn many(players: usize, id: impl Fn(usize) -> String) -> Vec<Event> {
+    let event = |number: usize| {
+        let player = number % players;
+        let points = i64::try_from(number * 7_919 % 1_000).unwrap();
+        Event { user_id: id(player), user_name: NASTY.get(player).map(|name| (*name).to_owned()), points, number }
+    };
+    // A second event for one in five.
+    (0..players + players / 5).map(event).collect()
+}
+
+/// A board with these events, at times of their own.
+async fn board(db: &TestDb, site: &Site, events: &[Event]) {
+    site.board(json!({"lanes": 2}), &[]).await;
+    let lines: Vec<String> = events.iter().map(Event::as_imported).collect();
+    let files = Files::new();
+    import(db, &files.write("events.ndjson", lines.join("\n")), "main", &[]).well(events.len() as u64, 0);
+}
+
+/// A board whose file takes long to be sent: ids and names as long as they may be.
+async fn long_board(db: &TestDb, site: &Site) {
+    let mut events = many(MANY, |player| format!("{player:0>128}"));
+    for event in &mut events {
+        event.user_name = Some(format!("{:0>128}", event.number));
+    }
+    board(db, site, &events).await;
+}
+
+/// Sessions that hold a snapshot for a file.
+async fn snapshots(db: &TestDb) -> i64 {
+    query_scalar(
+        "SELECT count(*) FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'centile export'",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap()
+}
+
+/// Waits until no session holds a snapshot.
+async fn let_go(db: &TestDb) {
+    let gone = async {
+        while snapshots(db).await > 0 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), gone).await.expect("snapshots are let go");
+}
+
+#[tokio::test]
+async fn a_file_has_every_player_once_and_in_order() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"slug": "none"}), &[]).await;
+    for period in ["", "?period=week"] {
+        let file = site.get(&format!("/v1/boards/none/scores.csv{period}")).await;
+        assert_eq!((file.status, &*file.text), (200, &*format!("{}\r\n", COLUMNS.join(","))));
+        assert_eq!(site.get(&format!("/v1/boards/none/scores.ndjson{period}")).await.text, "");
+    }
+    let events = many(5_001, |player| format!("p{player}"));
+    board(&db, &site, &events).await;
+    let wanted = standings(events.iter().cloned());
+    assert_eq!(wanted.len(), 5_001);
+
+    let ndjson = site.get("/v1/boards/main/scores.ndjson").await;
+    assert_eq!((ndjson.status, &ndjson.headers["content-type"]), (200, &"application/x-ndjson".parse().unwrap()));
+    assert!(read_ndjson(&ndjson.text) == wanted, "not what the events make");
+    let page = site.get("/v1/boards/main/scores?limit=1").await.is(200);
+    assert_eq!(ndjson.headers["centile-version"], page["version"].as_str().unwrap());
+
+    let csv = site.get("/v1/boards/main/scores.csv?period=all_time").await;
+    assert_eq!(csv.headers[CONTENT_DISPOSITION], "attachment; filename=\"main-all_time.csv\"");
+    let mut rows = read_csv(&csv.text).into_iter();
+    assert_eq!(rows.next().unwrap(), COLUMNS);
+    assert!(rows.eq(wanted.iter().map(Line::cells)), "the forms differ");
+
+    let head = site.send(Method::HEAD, "/v1/boards/main/scores.csv", &[], String::new()).await;
+    assert_eq!(csv.headers["centile-players"], "5001");
+    for name in ["centile-version", "centile-players", "content-type", "content-disposition", "cache-control"] {
+        assert_eq!(head.headers[name], csv.headers[name], "{name}");
+    }
+    assert_eq!((head.status, &*head.text), (200, ""));
+
+    let (version, printed) =
+        (csv.headers["centile-version"].to_str().unwrap(), run(&db, &["export", "--board", "main"]));
+    assert!(printed.err.contains(version), "{}", printed.err);
+    assert!(printed.well() == csv.text, "the command writes something else");
+    assert!(run(&db, &["export", "--board", "main", "--format", "ndjson"]).well() == ndjson.text, "the command");
+    run(&db, &["export", "--board", "main", "--period", "week:2001-01-01"]).refused(1, &["week:2001-01-01"]);
+    run(&db, &["export", "--board", "nowhere"]).refused(1, &["nowhere"]);
+    for (path, status) in
+        [("main/scores.csv?limit=3", 422), ("main/scores.csv?period=week:2001-01-01", 404), ("nowhere/scores.csv", 404)]
+    {
+        site.get(&format!("/v1/boards/{path}")).await.is(status);
+    }
+    let_go(&db).await;
+}
+
+#[tokio::test]
+async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let past = Past::new(&db, "main", json!({}), &site).await;
+    past.play(1, 2_500, 3_000, "2024-01-15");
+    let path = "/v1/boards/main/scores.ndjson?period=week:2024-01-15";
+    let before = site.get(path).await;
+    past.close("week:2024-01-15").await;
+    let after = site.get(path).await;
+    assert_eq!(before.text.lines().count(), 2_500);
+    assert!(after.text == before.text, "closing changes the file");
+    assert_ne!(after.headers["centile-version"], before.headers["centile-version"]);
+    assert_eq!(after.headers[CONTENT_DISPOSITION], "attachment; filename=\"main-week-2024-01-15.ndjson\"");
+
+    site.admin(Method::PUT, "/v1/users/p7", json!({"name": "Seven, of nine"})).await.is(200);
+    site.admin(Method::DELETE, "/v1/users/p8", Value::Null).await;
+    let file = site.get(path).await;
+    let mut rows = Vec::new();
+    for from in [1, 1_001, 2_001] {
+        let page = site.get(&format!("/v1/boards/main/scores?period=week:2024-01-15&limit=1000&from={from}")).await;
+        assert_eq!(file.headers["centile-version"], page.body["version"].as_str().unwrap());
+        rows.extend(page.is(200)["scores"].as_array().unwrap().clone());
+    }
+    let of_page = |row: &Value| {
+        let at = row["reached_at"].as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        Line {
+            position: row["position"].as_i64().unwrap(),
+            rank: row["rank"].as_i64().unwrap(),
+            user_id: text("user_id"),
+            user_name: text("user_name"),
+            score: row["score"].as_i64().unwrap(),
+            reached_at: at.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+        }
+    };
+    let lines = read_ndjson(&file.text);
+    assert!(lines == rows.iter().map(of_page).collect::<Vec<_>>(), "not the rows of the pages");
+    assert!(lines.iter().any(|line| line.user_name == "Seven, of nine"));
+    assert!(lines.iter().all(|line| line.user_id != "p8" && line.user_name != "p8"));
+}
+
+#[tokio::test]
+async fn a_file_is_of_one_state_while_scores_come() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &PATIENT).await;
+    long_board(&db, &site).await;
+    let (stop, path) = (CancellationToken::new(), "/v1/boards/main/scores");
+    let write = async |caller: usize| {
+        let mut scores = 0;
+        while !stop.is_cancelled() {
+            // Somebody of the middle goes to the top, somebody new comes, somebody moves a little.
+            let players =
+                [format!("{:0>128}", caller * 97 + scores), format!("new {caller} {scores}"), "0".repeat(128)];
+            let points = [5_000, i64::try_from(scores).unwrap(), 1];
+            let events: Vec<Value> =
+                players.iter().zip(points).map(|(user, points)| json!({"user_id": user, "points": points})).collect();
+            site.post(path, Value::from(events)).await.is(200);
+            scores += 1;
+        }
+        scores
+    };
+    let read = async {
+        let counted = async || -> i64 {
+            query_scalar("SELECT count(*) FROM centile_store.score_transactions")
+                .fetch_one(&db.pool().await)
+                .await
+                .unwrap()
+        };
+        let before_all = counted().await;
+        while counted().await < before_all + 60 {
+            sleep(Duration::from_millis(10)).await;
+        }
+        let mut slow = Slow::ask(&site.serve, FILE).await;
+        let at_begin = counted().await;
+        while counted().await < at_begin + 60 {
+            sleep(Duration::from_millis(10)).await;
+        }
+        assert_eq!(snapshots(&db).await, 1, "it is still being read");
+        let version = slow.header("centile-version").to_owned();
+        let file = slow.rest().await;
+        stop.cancel();
+        assert!(file.is_whole);
+        (version, file.text, counted().await - at_begin)
+    };
+    let ((version, text, meanwhile), ..) = tokio::join!(read, write(1), write(2), write(3));
+    assert!(meanwhile >= 60);
+    let wanted = standings(recorded(&db, &version).await);
+    assert!(wanted.len() > MANY, "newcomers before it began");
+    assert!(read_ndjson(&text) == wanted, "not the state of {version}");
+}
+
+#[tokio::test]
+async fn two_files_are_sent_at_a_time_and_who_goes_away_leaves_a_place() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &PATIENT).await;
+    long_board(&db, &site).await;
+    let (one, mut other) = (Slow::ask(&site.serve, FILE).await, Slow::ask(&site.serve, FILE).await);
+    let busy = site.get("/v1/boards/main/scores.csv").await;
+    assert_eq!(busy.headers[RETRY_AFTER], "10");
+    busy.is(503);
+    assert_eq!(snapshots(&db).await, 2);
+    drop(one);
+    let again = async {
+        loop {
+            let file = site.get("/v1/boards/main/scores.csv").await;
+            if file.status == 200 {
+                return file.text;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let whole = tokio::time::timeout(Duration::from_mins(1), again).await.expect("a place");
+    assert_eq!(read_csv(&whole).len(), MANY + 1);
+    assert!(other.rest().await.is_whole);
+    let_go(&db).await;
+}
+
+#[tokio::test]
+async fn who_takes_nothing_is_left_and_so_is_the_snapshot() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--client-timeout", "1"]).await;
+    long_board(&db, &site).await;
+    let mut slow = Slow::ask(&site.serve, FILE).await;
+    let_go(&db).await;
+    assert!(!slow.rest().await.is_whole);
+}
+
+// On threads of its own the way to PostgreSQL goes on while a process is waited for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_without_its_end_is_known_by_that() {
+    let db = TestDb::new().await;
+    let way = Proxy::to(db.port()).await;
+    let url = way.instead(db.url());
+    let flags = PATIENT.map(str::to_owned);
+    let site = Site::of(Serve::spawn(&url, None, &db.redis_prefix(), &flags), db.url());
+    long_board(&db, &site).await;
+    let mut slow = Slow::ask(&site.serve, FILE).await;
+    let mut command = spawn(&url, &["export", "--board", "main", "--format", "ndjson"]);
+    let mut out = command.stdout.take().unwrap();
+    // It has begun, and waits for its reader.
+    let mut first = [0; 1];
+    out.read_exact(&mut first).unwrap();
+    assert_eq!(snapshots(&db).await, 2);
+
+    way.set(Way::Reset);
+    let part = slow.rest().await;
+    assert!(!part.is_whole, "the file seems whole");
+    assert!((1..MANY).contains(&part.text.lines().count()), "a part of it");
+    let mut text = String::new();
+    out.read_to_string(&mut text).unwrap();
+    let ended = command.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.lines().last().unwrap().starts_with("error: "), "{told}");
+    assert!(text.lines().count() < MANY);
+    site.serve.told("a file was broken off", 1).await;
+}

@@ -1,0 +1,82 @@
+//! A client that takes a file late, and knows what of it came.
+
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+};
+
+use crate::support::Serve;
+
+/// A request whose answer has begun, and of which nothing more is taken until it is asked for.
+#[derive(Debug)]
+pub struct Slow {
+    stream: TcpStream,
+    head: String,
+}
+
+/// What came.
+#[derive(Debug)]
+pub struct Taken {
+    pub text: String,
+    /// Whether the last chunk came.
+    pub is_whole: bool,
+}
+
+impl Slow {
+    /// Asks, and reads the head of the answer. The client's buffer is small, so that little is on its way.
+    pub async fn ask(serve: &Serve, path: &str) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let place = serve.url.strip_prefix("http://").unwrap();
+        let mut stream = socket.connect(place.parse().unwrap()).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 200 "), "{head}");
+        assert!(head.contains("transfer-encoding: chunked"), "{head}");
+        Self { stream, head }
+    }
+
+    /// The value of a header.
+    pub fn header(&self, name: &str) -> &str {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap()
+    }
+
+    /// All that still comes.
+    pub async fn rest(&mut self) -> Taken {
+        let (mut bytes, mut part) = (Vec::new(), vec![0; 65_536]);
+        let mut text = Vec::new();
+        loop {
+            // A reset is an end as well.
+            let length = self.stream.read(&mut part).await.unwrap_or(0);
+            bytes.extend_from_slice(&part[..length]);
+            let mut from = 0;
+            while let Some((size, begin)) = chunk(&bytes[from..]) {
+                if size == 0 {
+                    return Taken { text: String::from_utf8(text).unwrap(), is_whole: true };
+                }
+                if bytes.len() < from + begin + size + 2 {
+                    break;
+                }
+                text.extend_from_slice(&bytes[from + begin..from + begin + size]);
+                from += begin + size + 2;
+            }
+            bytes.drain(..from);
+            if length == 0 {
+                // A chunk may end within a letter, the file may not.
+                return Taken { text: String::from_utf8_lossy(&text).into_owned(), is_whole: false };
+            }
+        }
+    }
+}
+
+/// Length of the chunk that these bytes begin with, and where its own bytes begin.
+fn chunk(bytes: &[u8]) -> Option<(usize, usize)> {
+    let end = bytes.windows(2).position(|two| two == b"\r\n")?;
+    let size = std::str::from_utf8(&bytes[..end]).ok()?;
+    Some((usize::from_str_radix(size, 16).unwrap(), end + 2))
+}
