@@ -69,6 +69,7 @@ torture: setup ## Tries and measures what takes hours: faults, overload, a soak,
 	cargo bench --bench layout
 	cargo bench --bench growth
 	cargo bench --bench snapshot
+	cargo bench --bench export
 	cargo bench --bench settings
 	cargo bench --bench pooler
 

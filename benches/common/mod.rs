@@ -174,9 +174,13 @@ impl Serve {
 impl Serve {
     /// The most memory that it ever had, in megabytes.
     pub fn peak_memory_mb(&self) -> Outcome<f64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel does not say")?;
-        Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? / 1024.0)
+        self.memory_mb("VmHWM")
+    }
+
+    /// Its memory in megabytes: what it has (`VmRSS`), or had at most (`VmHWM`).
+    pub fn memory_mb(&self, which: &str) -> Outcome<f64> {
+        let memory = line_of(&format!("/proc/{}/status", self.child.id()), which);
+        Ok(memory.trim_end_matches(" kB").parse::<f64>().map_err(|_| "the kernel does not say")? / 1024.0)
     }
 }
 
