@@ -81,7 +81,7 @@ async fn read(serve: &Serve, path: &str, pace: Option<f64>) -> Outcome<Size> {
     let (begin, mut size) = (tokio::time::Instant::now(), Size { bytes: 0, lines: 0 });
     while let Some(piece) = answer.chunk().await? {
         size.bytes += piece.len() as u64;
-        size.lines += piece.iter().filter(|byte| **byte == b'\n').count() as u64;
+        size.lines += piece.split(|byte| *byte == b'\n').count() as u64 - 1;
         if let Some(pace) = pace {
             sleep_until(begin + Duration::from_secs_f64(size.bytes as f64 / pace)).await;
         }
