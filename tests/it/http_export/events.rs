@@ -109,11 +109,14 @@ pub fn standings(events: impl IntoIterator<Item: Into<Scored>>) -> Vec<Line> {
         .collect()
 }
 
+/// A score as it stands in the ledger: internal id, id, name, points, time, lane and batch.
+type Recorded = (i64, String, String, i64, DateTime<Utc>, i16, i64);
+
 /// The scores of the ledger that a version holds: those up to the last batch of each lane.
 pub async fn recorded(db: &TestDb, version: &str) -> Vec<Scored> {
     let (_, batches) = version.rsplit_once('.').unwrap();
     let batches: Vec<i64> = batches.split('-').map(|batch| batch.parse().unwrap()).collect();
-    let rows: Vec<(i64, String, String, i64, DateTime<Utc>, i16, i64)> = query_as(
+    let rows: Vec<Recorded> = query_as(
         "SELECT u.id, u.external_id, u.name, t.points, t.occurred_at, t.lane, t.batch
          FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id
          WHERE t.kind = 'score' ORDER BY t.occurred_at, t.user_id",
