@@ -1,4 +1,4 @@
-//! Boards as requests name them: looked up in PostgreSQL at most once a second, and kept as they were last seen.
+//! Boards as requests name them: not looked up in PostgreSQL again for a second, and kept as they were last seen.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},

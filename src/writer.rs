@@ -3,7 +3,7 @@
 //! Under light load a batch is one event and adds no waiting; under heavy load it grows, and the cost per score falls.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, hash_map::Entry},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -135,7 +135,8 @@ impl Writers {
         events >= WELCOME_EVENTS && (standing >= board.lanes || longest > self.wait)
     }
 
-    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full.
+    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full, or the lane
+    /// stands still and enough are waiting already.
     pub(crate) fn submit(
         &self,
         board: &Board,
@@ -148,7 +149,18 @@ impl Writers {
             if self.tasks.is_closed() {
                 return Err(Error::unavailable("the service is stopping"));
             }
-            let lane = lanes.entry((board.id, lane)).or_insert_with(|| self.start(board.id, lane));
+            let lane = match lanes.entry((board.id, lane)) {
+                // One whose writer has ended in the middle of its work gets another.
+                Entry::Occupied(mut known) if known.get().queue.is_closed() => {
+                    known.insert(self.start(board.id, lane));
+                    known.into_mut()
+                }
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(self.start(board.id, lane)),
+            };
+            if lane.waiting() >= WELCOME_EVENTS && lane.pace.stands_still(self.wait) {
+                return Err(full());
+            }
             let permits = u32::try_from(events.len()).map_err(|_| full())?;
             let room = Arc::clone(&lane.room).try_acquire_many_owned(permits).map_err(|_| full())?;
             lane.queue.send(Job { events, reply, _room: room }).map_err(|_| full())?;

@@ -45,9 +45,15 @@ impl Deref for Text<'_> {
 }
 
 /// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
-/// not asked: for calls that only read, and for events, whose ids tell.
+/// not asked: for calls that only read, and for events, whose ids tell. Where the signature is still to be checked no network takes all the room.
 pub(super) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
-    read(&api.settings, api.settings.body_limit_bytes, api.bodies.hold(), request, payload).await
+    let limit = api.settings.body_limit_bytes;
+    let held = if signature::is_waiting(request) {
+        api.bodies.hold_for(address::of(api, request).map(address::network), limit)
+    } else {
+        api.bodies.hold()
+    };
+    read(&api.settings, limit, held, request, payload).await
 }
 
 /// As [`text`], for a call that may come without a key: of at most `limit` bytes, and then with room of its own, so that nobody without a key takes
@@ -86,8 +92,8 @@ async fn read<'a>(
     let bytes = timeout(time, received(payload, limit, &mut held))
         .await
         .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
-    caller::still(request).await?;
     signature::check(request, &bytes).await?;
+    caller::still(request).await?;
     // A call whose body is optional may come without a type; bytes may not.
     if !bytes.is_empty() && !is_json(request) {
         return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));

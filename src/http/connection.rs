@@ -31,6 +31,10 @@ const TAKEN_BYTES: u64 = 128 << 10;
 /// for as long as the connection is open.
 const TURN_BYTES: usize = 16 << 10;
 
+/// Turns in which a connection reads nothing and writes nothing, one right after the other, before it is ended. actix begins one turn after
+/// the other once it has read 128 KiB of requests that wait behind one that is being answered. No request that waits for anything has as many.
+const IDLE_TURNS: u32 = 20_000;
+
 /// What a client is allowed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Allowed {
@@ -76,11 +80,6 @@ impl Activity {
         self.phase.set(Phase::Answer);
         self.answers.set(self.answers.get() + 1);
         Answering(Rc::clone(self))
-    }
-
-    /// Bytes that came before the request that is being answered was known: its head, and what came with it.
-    pub(super) fn received_bytes(&self) -> usize {
-        self.received.get()
     }
 
     /// What is waited for could not come until now.
@@ -137,16 +136,16 @@ impl Drop for Answering {
 struct Taking {
     /// Which of the connection's.
     answer: u64,
-    /// Since when it has been waited for.
-    since: Instant,
-    /// Bytes taken since.
+    /// For how long pieces of it that have been taken had waited.
+    waited: Duration,
+    /// Bytes taken since the first of them.
     bytes: u64,
 }
 
 impl Taking {
-    /// When more must have been taken, where a piece may wait for so long.
-    fn deadline(&self, transfer: Duration) -> Instant {
-        self.since + transfer + transfer.mul_f64(self.bytes as f64 / TAKEN_BYTES as f64)
+    /// For how long pieces may wait all together, where each may wait for so long.
+    fn allowance(&self, transfer: Duration) -> Duration {
+        transfer + transfer.mul_f64(self.bytes as f64 / TAKEN_BYTES as f64)
     }
 }
 
@@ -163,6 +162,8 @@ pub(super) struct Watched {
     is_unread: bool,
     /// Bytes that came in this turn.
     in_turn: usize,
+    /// Turns since anything was read or written.
+    idle_turns: u32,
     /// Wakes the connection. Set at the end of each turn only, and left alone by a request that came and was answered: whatever it goes off
     /// for, the phase then is what counts.
     timer: Pin<Box<Sleep>>,
@@ -181,6 +182,7 @@ impl Watched {
             taking: None,
             is_unread: false,
             in_turn: 0,
+            idle_turns: 0,
             timer: Box::pin(sleep_until(Instant::now() + allowed.transfer)),
             is_cut: false,
             _counted: telemetry::one_more_connection(),
@@ -194,13 +196,14 @@ impl Watched {
 
     /// When a piece that waits must have been taken.
     fn taken_by(&self) -> Option<Instant> {
-        let piece = self.blocked? + self.allowed.transfer;
-        let whole = self.taking.map(|taking| taking.deadline(self.allowed.transfer));
-        Some(whole.map_or(piece, |whole| whole.min(piece)))
+        let (since, piece) = (self.blocked?, self.allowed.transfer);
+        let whole = self.taking.map(|taking| taking.allowance(piece).saturating_sub(taking.waited));
+        Some(since + whole.map_or(piece, |whole| whole.min(piece)))
     }
 
     /// The client has taken so many bytes.
     fn taken(&mut self, bytes: usize) {
+        self.idle_turns = 0;
         if let Some(taking) = &mut self.taking {
             taking.bytes += bytes as u64;
         }
@@ -208,26 +211,33 @@ impl Watched {
 
     /// The client takes no more at the moment.
     fn wait(&mut self) {
-        let (answer, since) = (self.activity.answers.get(), Instant::now());
-        self.blocked.get_or_insert(since);
+        let answer = self.activity.answers.get();
+        self.blocked.get_or_insert_with(Instant::now);
         if self.taking.is_none_or(|taking| taking.answer != answer) {
-            self.taking = Some(Taking { answer, since, bytes: 0 });
+            self.taking = Some(Taking { answer, waited: Duration::ZERO, bytes: 0 });
         }
     }
 
     /// The client has taken all that waited for it.
     fn go_on(&mut self, context: &Context<'_>) {
-        self.blocked = None;
+        if let (Some(since), Some(taking)) = (self.blocked.take(), &mut self.taking) {
+            taking.waited += since.elapsed();
+        }
         if std::mem::take(&mut self.is_unread) {
             self.activity.begin_anew();
             context.waker().wake_by_ref();
         }
     }
 
+    /// When what is waited for must have come. While an answer waits to be taken nothing is read, and so nothing else is waited for.
+    fn due_by(&self) -> Option<Instant> {
+        if self.blocked.is_some() { None } else { self.activity.deadline(&self.allowed) }
+    }
+
     /// Has the connection woken when the first of its times is over.
     fn set_timer(&mut self, context: &mut Context<'_>) {
         // What was given up is waited for no more.
-        let phase = if self.is_cut { None } else { self.activity.deadline(&self.allowed) };
+        let phase = if self.is_cut { None } else { self.due_by() };
         let deadlines = phase.into_iter().chain(self.taken_by());
         let Some(deadline) = deadlines.min() else { return };
         if self.timer.deadline() != deadline {
@@ -268,7 +278,7 @@ impl AsyncRead for Watched {
         let this = self.get_mut();
         if this.activity.received.get() > this.allowed.unread_bytes {
             this.cut("unread");
-        } else if this.is_over(this.activity.deadline(&this.allowed)) {
+        } else if this.is_over(this.due_by()) {
             this.cut(match this.activity.phase.get() {
                 Phase::Next(_) => "idle",
                 Phase::End(_) => "body",
@@ -294,6 +304,7 @@ impl AsyncRead for Watched {
         let bytes = buffer.filled().len() - before;
         if bytes > 0 {
             this.in_turn += bytes;
+            this.idle_turns = 0;
             this.activity.received(bytes);
         }
         read
@@ -326,6 +337,12 @@ impl AsyncWrite for Watched {
         let this = self.get_mut();
         this.in_turn = 0;
         this.give_up_untaken()?;
+        this.idle_turns += 1;
+        if this.idle_turns > IDLE_TURNS {
+            this.cut("unread");
+            this.stream.abandon();
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
         if flushed.is_pending() {
             this.blocked.get_or_insert_with(Instant::now);
@@ -363,10 +380,10 @@ mod tests {
 
     #[test]
     fn an_answer_may_take_as_long_again_for_each_four_pieces_of_it() {
-        let since = Instant::now();
         for (bytes, seconds) in [(0, 10.0), (TAKEN_BYTES / 4, 12.5), (TAKEN_BYTES, 20.0), (10 * TAKEN_BYTES, 110.0)] {
-            let deadline = Taking { answer: 1, since, bytes }.deadline(Duration::from_secs(10));
-            assert_eq!(deadline - since, Duration::from_secs_f64(seconds), "{bytes} bytes");
+            let taking = Taking { answer: 1, waited: Duration::ZERO, bytes };
+            let allowance = taking.allowance(Duration::from_secs(10));
+            assert_eq!(allowance, Duration::from_secs_f64(seconds), "{bytes} bytes");
         }
     }
 
@@ -402,13 +419,15 @@ mod tests {
         assert_eq!(client.try_write(b"GET /")?, 5);
         while read(&mut watched).await? != Some(5) {}
 
-        // Until the client takes no more.
+        // Later, until the client takes no more.
+        advance(transfer / 2).await;
         let answer = vec![b'x'; 1 << 20];
         let mut waiting = 0;
         while let Some(some) = write(&mut watched, &answer).await? {
             waiting += some;
         }
-        advance(transfer * 9 / 10).await;
+        // More time than its head has goes by, and less than the piece has.
+        advance(transfer * 6 / 10).await;
         assert_eq!(client.try_write(b" HTTP")?, 5);
         for _ in 0..100 {
             assert_eq!(read(&mut watched).await?, None);

@@ -2,7 +2,8 @@
 //! the response, its description for `OpenAPI` and the handler, in that order.
 //!
 //! Handlers take what they need step by step, in the order in which a request may be refused: key, path, query, body.
-//! So a caller without a key never makes the service read a body. Only whether scores would have to wait is asked before all that.
+//! So a caller without a key never makes the service read a body. Only whether scores would have to wait is asked before all that, and again at
+//! its end.
 //! A signed request's signature is checked with the key, and once more with the body, which nobody sees before: so each handler asks for the
 //! key, and whoever takes a body reads it before anything is done.
 

@@ -30,7 +30,7 @@ const NOWHERE: &str = "none";
 const PATH_MAX_BYTES: usize = 256;
 /// The longest head, in bytes, of a request after which its connection goes on: actix keeps the memory of a longer one as long as that is open.
 const LARGE_HEAD_BYTES: usize = 16 << 10;
-/// The status of a request whose client went away before it was answered: the one by which nginx calls it.
+/// The status of a request that was given up before it was answered, because its client went away as a rule: the one by which nginx calls it.
 const CLIENT_GONE: u16 = 499;
 
 /// A request of which nothing has been told yet. One that is dropped so was given up with its connection, but may have acted.
@@ -114,13 +114,10 @@ fn request_id(request: &ServiceRequest) -> HeaderValue {
     given.cloned().or_else(|| made().ok()).unwrap_or_else(|| HeaderValue::from_static(""))
 }
 
-/// Whether the head is so long that the connection ends after it. Only where so much came at all is it measured.
+/// Whether the head is so long that the connection ends after it.
 fn has_large_head(request: &ServiceRequest) -> bool {
-    let came = request.conn_data::<Rc<Activity>>().map_or(0, |activity| activity.received_bytes());
-    came > LARGE_HEAD_BYTES && {
-        let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-        headers + request.path().len() + request.query_string().len() > LARGE_HEAD_BYTES
-    }
+    let headers: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    headers + request.path().len() + request.query_string().len() > LARGE_HEAD_BYTES
 }
 
 /// The path as it is logged, with an ellipsis where it was cut.

@@ -70,6 +70,11 @@ pub(super) fn has_body(method: &Method) -> bool {
     ![Method::GET, Method::HEAD, Method::DELETE].contains(method)
 }
 
+/// Whether the signature of `request` can be checked only once its body has come: until then its key proves nothing.
+pub(super) fn is_waiting(request: &HttpRequest) -> bool {
+    request.extensions().contains::<Waiting>()
+}
+
 /// Whether `request` has the signature of this key over this body.
 pub(super) fn is_right(request: &HttpRequest, known: &KnownKey, body: &[u8]) -> bool {
     let signed = |secret| read(request, secret).and_then(|signature| signature.over(body));

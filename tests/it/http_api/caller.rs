@@ -149,7 +149,8 @@ fn number(numbers: &str, name: &str) -> f64 {
 #[tokio::test]
 async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_time() {
     let db = TestDb::new().await;
-    let site = Site::start(&db, &["--read-connections", "8", "--pool-wait", "60000"]).await;
+    let site =
+        Site::start(&db, &["--read-connections", "8", "--pool-wait", "60000", "--statement-timeout", "60"]).await;
     site.get("/readyz").await.is(200);
     let held = db.hold("LOCK TABLE centile_store.applied_sql").await;
     let asking = join_all((0..50).map(|_| site.get("/readyz")));

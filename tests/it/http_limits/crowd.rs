@@ -151,8 +151,8 @@ async fn of_two_lanes(pool: &PgPool) -> (Value, Value) {
     (players(true).await.iter().map(event).collect(), event(&players(false).await[0]))
 }
 
-/// Sends a list as often as any is taken, until all of them wait.
-async fn send_again_and_again(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
+/// Sends as many lists as are taken whatever they bring, until all of them wait.
+async fn send_what_is_welcome(site: &Site, list: &Value) -> JoinSet<(StatusCode, String)> {
     let mut lists = JoinSet::new();
     for _ in 0..WELCOME_REQUESTS {
         lists.spawn(send(site, SCORES, list));
@@ -164,12 +164,12 @@ async fn send_again_and_again(site: &Site, list: &Value) -> JoinSet<(StatusCode,
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_slowest_lane_says_whether_more_is_taken() {
     let db = TestDb::new().await;
-    let site = Site::start(&db, &["--statement-timeout", "60"]).await;
+    let site = Site::start(&db, &["--statement-timeout", "60", "--write-wait", "1000"]).await;
     site.board(json!({"lanes": LANES}), &[]).await;
-    // Two seconds and more until a thousand are left, a tenth of one on the average over the lanes.
+    // Ten seconds until a thousand are left, a half of one on the average over the lanes.
     db.execute(
         "CREATE FUNCTION public.dawdle() RETURNS trigger LANGUAGE plpgsql AS
-         'BEGIN IF NEW.lane = 0 THEN PERFORM pg_sleep(0.004); END IF; RETURN NEW; END';
+         'BEGIN IF NEW.lane = 0 THEN PERFORM pg_sleep(0.02); END IF; RETURN NEW; END';
          CREATE TRIGGER dawdle BEFORE INSERT ON centile_store.score_transactions
          FOR EACH ROW EXECUTE FUNCTION public.dawdle()",
     )
@@ -177,7 +177,7 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
     let (list, other) = of_two_lanes(&db.pool().await).await;
     // What an event takes is known from now on.
     assert_eq!(send(&site, SCORES, &list).await.0, StatusCode::OK);
-    let lists = send_again_and_again(&site, &list).await;
+    let lists = send_what_is_welcome(&site, &list).await;
     let (status, text) = send(&site, SCORES, &other).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
     for (status, text) in lists.join_all().await {
@@ -196,7 +196,7 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
     let mut holding = pool.begin().await.unwrap();
     let lane = "SELECT 1 FROM centile_store.board_lanes WHERE lane = 0 FOR UPDATE";
     sqlx::query(lane).execute(&mut *holding).await.unwrap();
-    let lists = send_again_and_again(&site, &list).await;
+    let lists = send_what_is_welcome(&site, &list).await;
     // At the latest when it has stood for longer than its events take.
     let taken = async {
         while send(&site, SCORES, &other).await.0 != StatusCode::OK {
@@ -204,6 +204,8 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
         }
     };
     timeout(PATIENCE, taken).await.expect("the other lanes go on");
+    // Behind the thousand that wait for it already nobody has to.
+    assert_eq!(send(&site, SCORES, &list[0]).await.0, StatusCode::SERVICE_UNAVAILABLE);
     holding.rollback().await.unwrap();
     for (status, text) in lists.join_all().await {
         assert_eq!(status, StatusCode::OK, "{text}");

@@ -8,7 +8,10 @@ use std::{
 
 use reqwest::{Method, header::HeaderValue};
 use serde_json::{Value, json};
-use tokio::{io::AsyncWriteExt as _, time::timeout};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    time::timeout,
+};
 
 use super::{
     SCORES, kilobytes,
@@ -264,6 +267,31 @@ async fn a_connection_ends_after_a_large_head() {
         let told = wire.answer().await;
         assert_eq!((told.status, told.header("connection")), (200, connection), "{length} {more:?}");
     }
+    // It came with a request before it.
+    let mut wire = Wire::to(&site.serve).await;
+    let filling = format!("x-filling: {}\r\n", "x".repeat(20_000));
+    let two = format!("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\nGET /healthz HTTP/1.1\r\nhost: x\r\n{filling}\r\n");
+    wire.send(&two).await.unwrap();
+    assert_eq!(wire.answer().await.header("connection"), "");
+    assert_eq!(wire.answer().await.header("connection"), "close");
+}
+
+#[tokio::test]
+async fn requests_that_wait_behind_another_do_not_keep_a_core_busy() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--statement-timeout", "120", "--pool-wait", "60000"]).await;
+    site.get("/readyz").await.is(200);
+    let held = db.hold("LOCK TABLE centile_store.applied_sql").await;
+    let mut wire = Wire::to(&site.serve).await;
+    // One that waits, more than actix looks at beforehand, and more than it reads beforehand.
+    let small = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(40);
+    wire.send(&format!("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n{small}")).await.unwrap();
+    wire.send(&format!("GET /healthz HTTP/1.1\r\nx-filling: {}", "x".repeat(300_000))).await.unwrap();
+    let end = timeout(Duration::from_mins(1), wire.0.read(&mut [0; 1_000])).await.expect("the connection ends");
+    assert!(end.is_err() || matches!(end, Ok(0)), "{end:?}");
+    let numbers = site.get("/metrics").await.text;
+    assert!(numbers.contains("centile_http_connections_cut_total{why=\"unread\"} 1\n"), "{numbers}");
+    drop(held);
 }
 
 #[tokio::test]

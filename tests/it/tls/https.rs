@@ -350,7 +350,7 @@ async fn what_is_sent_while_an_answer_waits_is_read_once_that_is_taken() {
 async fn no_address_has_the_service_shake_hands_as_often_as_it_likes() {
     let (db, vouched) = (TestDb::new().await, Vouched::new());
     // The next one in a minute or so.
-    let flags = ["--address-rate", "1", "--address-burst", "60"];
+    let flags = ["--address-rate", "1", "--address-burst", "60", "--client-timeout", "60"];
     let from = async |serve: &Serve, address: &str| {
         let end = Instant::now() + PATIENCE;
         let mut open = Vec::new();
