@@ -147,7 +147,8 @@ impl Config {
     pub fn log_filter(&self, default: &str) -> EnvFilter {
         let filter = EnvFilter::new(self.log.as_deref().filter(|filter| !filter.is_empty()).unwrap_or(default));
         // sqlx logs what it does not know of a database's address, value and all; a mistyped `password=` would be among that. actix calls it an
-        // error of ours when a client sends what is no HTTP, and has a line for each.
+        // error of ours when a client sends what is no HTTP, and has a line for each; a filter that names a part of it (`actix_http::h1=debug`)
+        // has that part's lines.
         let silences = ["sqlx_postgres::options=off", "actix_http=off"];
         silences.into_iter().filter_map(|silence| silence.parse().ok()).fold(filter, EnvFilter::add_directive)
     }

@@ -153,7 +153,17 @@ fn hear_commands(scene: &mut Scene) {
 /// What an instance answers and logs, with this password for Redis, while it is asked for what it cannot do.
 async fn hear_instance(scene: &mut Scene, db: &TestDb, keys: (&Signer, &str), format: &str, redis_password: &str) {
     let (signer, plain) = keys;
-    let flags = ["--log", "trace", "--log-format", format, "--maintenance-every", "1", "--master-key", &scene.master];
+    // What actix has to say of what comes is told only to those who name it.
+    let flags = [
+        "--log",
+        "trace,actix_http::h1=trace",
+        "--log-format",
+        format,
+        "--maintenance-every",
+        "1",
+        "--master-key",
+        &scene.master,
+    ];
     let flags = flags.map(str::to_owned);
     let (database, redis) = (scene.database(DATABASE_PASSWORD), scene.redis(redis_password));
     let prefix = db.redis_prefix();
