@@ -136,16 +136,16 @@ impl Drop for Answering {
 struct Taking {
     /// Which of the connection's.
     answer: u64,
-    /// For how long pieces of it that have been taken had waited.
-    waited: Duration,
-    /// Bytes taken since the first of them.
+    /// Since when it has been waited for.
+    since: Instant,
+    /// Bytes taken since.
     bytes: u64,
 }
 
 impl Taking {
-    /// For how long pieces may wait all together, where each may wait for so long.
-    fn allowance(&self, transfer: Duration) -> Duration {
-        transfer + transfer.mul_f64(self.bytes as f64 / TAKEN_BYTES as f64)
+    /// When more must have been taken, where a piece may wait for so long.
+    fn deadline(&self, transfer: Duration) -> Instant {
+        self.since + transfer + transfer.mul_f64(self.bytes as f64 / TAKEN_BYTES as f64)
     }
 }
 
@@ -196,9 +196,9 @@ impl Watched {
 
     /// When a piece that waits must have been taken.
     fn taken_by(&self) -> Option<Instant> {
-        let (since, piece) = (self.blocked?, self.allowed.transfer);
-        let whole = self.taking.map(|taking| taking.allowance(piece).saturating_sub(taking.waited));
-        Some(since + whole.map_or(piece, |whole| whole.min(piece)))
+        let piece = self.blocked? + self.allowed.transfer;
+        let whole = self.taking.map(|taking| taking.deadline(self.allowed.transfer));
+        Some(whole.map_or(piece, |whole| whole.min(piece)))
     }
 
     /// The client has taken so many bytes.
@@ -211,18 +211,16 @@ impl Watched {
 
     /// The client takes no more at the moment.
     fn wait(&mut self) {
-        let answer = self.activity.answers.get();
-        self.blocked.get_or_insert_with(Instant::now);
+        let (answer, since) = (self.activity.answers.get(), Instant::now());
+        self.blocked.get_or_insert(since);
         if self.taking.is_none_or(|taking| taking.answer != answer) {
-            self.taking = Some(Taking { answer, waited: Duration::ZERO, bytes: 0 });
+            self.taking = Some(Taking { answer, since, bytes: 0 });
         }
     }
 
     /// The client has taken all that waited for it.
     fn go_on(&mut self, context: &Context<'_>) {
-        if let (Some(since), Some(taking)) = (self.blocked.take(), &mut self.taking) {
-            taking.waited += since.elapsed();
-        }
+        self.blocked = None;
         if std::mem::take(&mut self.is_unread) {
             self.activity.begin_anew();
             context.waker().wake_by_ref();
@@ -380,10 +378,10 @@ mod tests {
 
     #[test]
     fn an_answer_may_take_as_long_again_for_each_four_pieces_of_it() {
+        let since = Instant::now();
         for (bytes, seconds) in [(0, 10.0), (TAKEN_BYTES / 4, 12.5), (TAKEN_BYTES, 20.0), (10 * TAKEN_BYTES, 110.0)] {
-            let taking = Taking { answer: 1, waited: Duration::ZERO, bytes };
-            let allowance = taking.allowance(Duration::from_secs(10));
-            assert_eq!(allowance, Duration::from_secs_f64(seconds), "{bytes} bytes");
+            let deadline = Taking { answer: 1, since, bytes }.deadline(Duration::from_secs(10));
+            assert_eq!(deadline - since, Duration::from_secs_f64(seconds), "{bytes} bytes");
         }
     }
 
