@@ -211,6 +211,19 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
 
+    /// Most listeners of live events at a time; beyond it, 503
+    #[arg(long, env = "CENTILE_LISTENERS", value_name = "N", default_value_t = http::Settings::DEFAULT_LISTENERS)]
+    listeners: usize,
+
+    /// Most listeners of live events from one address, of IPv6 from one network of 64 bits; 0 for no limit. Beyond it, 429
+    #[arg(long, env = "CENTILE_ADDRESS_LISTENERS", value_name = "N", default_value_t = 1_000)]
+    address_listeners: usize,
+
+    /// Seconds that a listener hears nothing before there is a sign of life, so that no proxy closes the connection
+    #[arg(long, env = "CENTILE_HEARTBEAT", value_name = "SECONDS", default_value_t = 15)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    heartbeat: u32,
+
     /// Seconds that the head of a request may take to arrive, its body, and 32 KiB of its answer to be taken
     #[arg(long, env = "CENTILE_CLIENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
@@ -298,6 +311,9 @@ impl Instance {
             default_board: self.default_board.clone(),
             stop_within: Duration::from_secs(self.stop_within.into()),
             connections: self.connections as usize,
+            listeners: self.listeners,
+            address_listeners: NonZero::new(self.address_listeners),
+            heartbeat: Duration::from_secs(self.heartbeat.into()),
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             key_rate: Rate::new(self.key_rate, self.key_burst),
             address_rate: Rate::new(self.address_rate, self.address_burst),

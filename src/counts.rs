@@ -28,6 +28,11 @@ pub(crate) struct KnownCounts {
 }
 
 impl KnownCounts {
+    /// Counts that came with an answer, for that answer.
+    pub(crate) fn of(version: Version, counts: Vec<i64>) -> Self {
+        Self { version, counts, shared_at: Instant::now() }
+    }
+
     /// Players of the ranking.
     pub(crate) fn players(&self) -> u64 {
         u64::try_from(self.counts.iter().sum::<i64>()).unwrap_or_default()

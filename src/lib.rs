@@ -35,6 +35,7 @@ mod frozen;
 mod known_board;
 mod known_key;
 pub mod layout;
+mod live;
 mod lookup;
 mod pace;
 pub mod service;

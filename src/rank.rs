@@ -270,7 +270,7 @@ pub async fn standing(
 }
 
 /// A player as looked up, with the bucket counts of the same state; `None` without an entry.
-fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<Option<Standing>> {
+pub(crate) fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<Option<Standing>> {
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else { return Ok(None) };
     let misfit = || {
         Error::Internal(format!(

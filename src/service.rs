@@ -13,7 +13,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Error, Result, acknowledged::Acknowledged, audit::Lookout, cache::Cache, config::Hidden, counts::CountsCache,
-    known_board::BoardCache, known_key::KeyCache, layout::Keeper, lookup::Lookups, period::PeriodCache,
+    known_board::BoardCache, known_key::KeyCache, layout::Keeper, live::Live, lookup::Lookups, period::PeriodCache,
     rank::SharedPages, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry, top::TopCache, upkeep,
     writer::Writers,
 };
@@ -80,6 +80,7 @@ pub struct Service {
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) counts: CountsCache,
     pub(crate) lookups: Lookups,
+    pub(crate) live: Live,
     pub(crate) pages: SharedPages,
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
@@ -116,6 +117,7 @@ impl Service {
             master_keys: settings.master_keys.clone(),
             counts: CountsCache::default(),
             lookups: Lookups::default(),
+            live: Live::default(),
             pages: SharedPages::new(settings.pool_wait),
             tops: TopCache::default(),
             acknowledged,
@@ -143,6 +145,11 @@ impl Service {
                 job();
             }
         }));
+    }
+
+    /// Does something in the background, until it ends or the service stops.
+    pub(crate) fn attend(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(work));
     }
 
     /// Whether requests can be answered, and with what. [`Error::Unavailable`] while PostgreSQL does not answer, or has not the

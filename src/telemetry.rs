@@ -18,6 +18,9 @@ const REQUESTS: &str = "centile_http_requests_total";
 const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
 const CONNECTIONS_NOW: &str = "centile_http_connections";
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
+const LISTENERS: &str = "centile_live_listeners";
+const LISTENERS_DROPPED: &str = "centile_live_listeners_dropped_total";
+const LOOKS: &str = "centile_live_looks_total";
 const REFUSED: &str = "centile_http_requests_refused_total";
 const REQUEST_TIME: &str = "centile_http_request_duration_seconds";
 const READS: &str = "centile_reads_total";
@@ -46,16 +49,16 @@ pub fn install() {
         }
         describe();
         // What has not happened yet is 0, not missing: a rate can be told from the first time on.
-        for name in [PERIODS_CLOSED, ARCHIVE_DIFFERENCES, ROWS_MOVED, COUNT_DIFFERENCES] {
+        for name in [PERIODS_CLOSED, ARCHIVE_DIFFERENCES, ROWS_MOVED, COUNT_DIFFERENCES, LISTENERS_DROPPED, LOOKS] {
             counter!(name).increment(0);
         }
-        for name in [COUNTS_WRONG, SKEW] {
+        for name in [COUNTS_WRONG, SKEW, LISTENERS] {
             gauge!(name).set(0);
         }
         for why in ["rate", "handshake", "head", "body", "answer", "idle", "unread"] {
             counter!(CONNECTIONS_CUT, "why" => why).increment(0);
         }
-        for why in ["scores", "bodies", "files"] {
+        for why in ["scores", "bodies", "files", "listeners"] {
             counter!(REFUSED, "why" => why).increment(0);
         }
         handle
@@ -146,6 +149,21 @@ pub(crate) fn one_more_connection() -> UnderWay {
     UnderWay::count(CONNECTIONS_NOW)
 }
 
+/// Counts one who follows a ranking.
+pub(crate) fn one_more_listener() -> UnderWay {
+    UnderWay::count(LISTENERS)
+}
+
+/// Counts a listener whose connection was closed because nothing was taken of it.
+pub(crate) fn count_dropped_listener() {
+    counter!(LISTENERS_DROPPED).increment(1);
+}
+
+/// Counts a look at a ranking for all who follow it.
+pub(crate) fn count_look() {
+    counter!(LOOKS).increment(1);
+}
+
 /// Counts a connection that was closed because of its client: no TLS that both sides know (`handshake`), what was too slow (`head`, `body`,
 /// `answer`), `idle`, or `unread` for more than anybody would read.
 pub(crate) fn count_cut_connection(why: &'static str) {
@@ -153,7 +171,7 @@ pub(crate) fn count_cut_connection(why: &'static str) {
 }
 
 /// Counts a request that was refused because there are too many: `scores` that wait already, `bodies` that are being received, or
-/// `files` that are being sent.
+/// `files` that are being sent, or `listeners` that follow.
 pub(crate) fn count_refused(why: &'static str) {
     counter!(REFUSED, "why" => why).increment(1);
 }
@@ -238,6 +256,9 @@ fn describe() {
         CONNECTIONS_CUT,
         "Connections closed because of their clients, by what these were too slow with, sent too much of, or could not do."
     );
+    describe_gauge!(LISTENERS, "Those who follow rankings.");
+    describe_counter!(LISTENERS_DROPPED, "Listeners that were cut off because they took nothing.");
+    describe_counter!(LOOKS, "Looks at rankings, each for all who follow it.");
     describe_counter!(REFUSED, "Requests refused because there are too many, by what there is too much of.");
     describe_histogram!(REQUEST_TIME, "Time from a request's head to its answer's.");
     describe_histogram!(BATCH_EVENTS, "Events of a batch.");

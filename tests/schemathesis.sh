@@ -24,6 +24,8 @@ exec 9>&-
 arguments=(--checks all --max-examples "$examples" --workers 1 --request-timeout 30 --continue-on-failure)
 # Not what is wrong with the service, but what makes random requests slow to find.
 arguments+=(--suppress-health-check all --generation-database none --no-color)
+# An answer without an end.
+arguments+=(--exclude-path '/v1/boards/{board}/events')
 if [ -n "$key" ]; then arguments+=(--header "Authorization: Bearer $key"); fi
 # Whoever else is at work goes first.
 exec nice -n 10 "$tool/bin/st" --config-file tests/schemathesis.toml run "${arguments[@]}" "$url/openapi.json"

@@ -76,7 +76,8 @@ impl Demo {
         }
         let key = ready_key(&service, &dir.join("server-key")).await?;
         // All its players come from one address.
-        let settings = http::Settings { key_rate: None, address_rate: None, ..instance.http() };
+        let settings =
+            http::Settings { key_rate: None, address_rate: None, address_listeners: None, ..instance.http() };
         let server = http::serve(Arc::clone(&service), listener, settings)?;
         let handle = server.handle();
         Ok(Self {

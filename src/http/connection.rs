@@ -68,11 +68,18 @@ pub(super) struct Activity {
     received: Cell<usize>,
     /// Answers so far.
     answers: Cell<u64>,
+    /// Whether the answer is one without an end.
+    is_endless: Cell<bool>,
 }
 
 impl Activity {
     fn new() -> Self {
-        Self { phase: Cell::new(Phase::Head(Instant::now())), received: Cell::new(0), answers: Cell::new(0) }
+        Self {
+            phase: Cell::new(Phase::Head(Instant::now())),
+            received: Cell::new(0),
+            answers: Cell::new(0),
+            is_endless: Cell::new(false),
+        }
     }
 
     /// A request is being answered, as long as the value lives.
@@ -80,6 +87,12 @@ impl Activity {
         self.phase.set(Phase::Answer);
         self.answers.set(self.answers.get() + 1);
         Answering(Rc::clone(self))
+    }
+
+    /// An answer without an end is being sent, as long as the value lives.
+    pub(super) fn streaming(self: &Rc<Self>) -> Streaming {
+        self.is_endless.set(true);
+        Streaming(self.answering())
     }
 
     /// What is waited for could not come until now.
@@ -128,6 +141,16 @@ impl Drop for Answering {
         if self.0.phase.get() == Phase::Answer {
             self.0.phase.set(Phase::Next(Instant::now()));
         }
+    }
+}
+
+/// An answer without an end that is being sent: there is no time for all of it, nor is it waited for another request.
+#[derive(Debug)]
+pub(super) struct Streaming(Answering);
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        self.0.0.is_endless.set(false);
     }
 }
 
@@ -221,6 +244,10 @@ impl Watched {
     /// The client has taken all that waited for it.
     fn go_on(&mut self, context: &Context<'_>) {
         self.blocked = None;
+        if self.activity.is_endless.get() {
+            // Each piece is one by itself: the next may come in hours.
+            self.taking = None;
+        }
         if std::mem::take(&mut self.is_unread) {
             self.activity.begin_anew();
             context.waker().wake_by_ref();
@@ -263,10 +290,21 @@ impl Watched {
         Err(io::ErrorKind::TimedOut.into())
     }
 
+    /// Notes an error that the system has told, which gives up by itself what a client does not take of what it holds.
+    fn failed(&mut self, error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::TimedOut {
+            self.cut("answer");
+        }
+        error
+    }
+
     fn cut(&mut self, why: &'static str) {
         if !self.is_cut {
             self.is_cut = true;
             telemetry::count_cut_connection(why);
+            if self.activity.is_endless.get() {
+                telemetry::count_dropped_listener();
+            }
         }
     }
 }
@@ -305,7 +343,14 @@ impl AsyncRead for Watched {
             this.idle_turns = 0;
             this.activity.received(bytes);
         }
-        read
+        match read {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(this.failed(error))),
+            // A listener that has gone: actix would find out when the next event cannot be sent.
+            Poll::Ready(Ok(())) if bytes == 0 && this.activity.is_endless.get() => {
+                Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()))
+            }
+            read => read,
+        }
     }
 }
 
@@ -321,7 +366,7 @@ impl AsyncWrite for Watched {
                     this.go_on(context);
                 }
             }
-            Poll::Ready(Err(_)) => return written,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(this.failed(error))),
             Poll::Pending => {
                 this.wait();
                 this.set_timer(context);
@@ -375,6 +420,19 @@ mod tests {
     };
 
     use super::*;
+
+    #[test]
+    fn an_answer_without_an_end_is_waited_for_without_limit() {
+        let allowed = Allowed { transfer: Duration::from_secs(10), idle: Duration::from_secs(75), unread_bytes: 1 };
+        let activity = Rc::new(Activity::new());
+        // The head of the answer is written, and a moment later the first of what it is followed by.
+        drop(activity.answering());
+        let streaming = activity.streaming();
+        assert_eq!(activity.deadline(&allowed), None);
+        drop(streaming);
+        assert!(activity.deadline(&allowed).is_some());
+        assert!(!activity.is_endless.get());
+    }
 
     #[test]
     fn an_answer_may_take_as_long_again_for_each_four_pieces_of_it() {

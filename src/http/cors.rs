@@ -19,7 +19,7 @@ use crate::Result;
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// What a page may send beside what it always may.
-const REQUEST_HEADERS: &str = "Authorization, Content-Type, If-None-Match, X-Request-Id";
+const REQUEST_HEADERS: &str = "Authorization, Content-Type, If-None-Match, Last-Event-ID, X-Request-Id";
 /// What a page may read beside what it always may.
 const RESPONSE_HEADERS: &str = "ETag, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
      Centile-Version, Centile-Players";

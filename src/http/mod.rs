@@ -10,6 +10,7 @@
 use std::{
     future::ready,
     net::{SocketAddr, TcpListener},
+    num::NonZero,
     sync::Arc,
     time::Duration,
 };
@@ -25,6 +26,7 @@ use actix_web::{
     web,
 };
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use crate::{Error, Result, board::BoardSlug, service::Service, telemetry};
 
@@ -44,6 +46,7 @@ mod query;
 mod rate;
 mod reply;
 mod room;
+mod seats;
 mod signature;
 mod tls;
 
@@ -56,6 +59,8 @@ mod health;
 mod history;
 mod key;
 mod list;
+mod listener;
+mod live;
 mod newcomer;
 mod period;
 mod quarantine;
@@ -77,6 +82,7 @@ use connection::{Allowed, Watched};
 use endpoint::Endpoint;
 use rate::Rates;
 use room::Room;
+use seats::Seats;
 use tls::Stream;
 
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
@@ -104,6 +110,12 @@ pub struct Settings {
     pub stop_within: Duration,
     /// Most connections of clients at a time.
     pub connections: usize,
+    /// Most listeners at a time.
+    pub listeners: usize,
+    /// Most of them from one address, if that is limited.
+    pub address_listeners: Option<NonZero<usize>>,
+    /// How long a listener hears nothing before there is a sign of life.
+    pub heartbeat: Duration,
     /// How long the head of a request may take to arrive, its body, and its answer to be taken.
     pub client_timeout: Duration,
     /// How many requests a key may make, if that is limited.
@@ -121,6 +133,8 @@ pub struct Settings {
 impl Settings {
     /// The longest request body unless configured otherwise: 1 MiB, ample for 1,000 events.
     pub const DEFAULT_BODY_LIMIT_BYTES: usize = 1024 * 1024;
+    /// Listeners at a time unless configured otherwise: they leave connections for others.
+    pub const DEFAULT_LISTENERS: usize = 8_000;
     /// Bytes of all bodies at a time unless configured otherwise: 64 of the longest.
     pub const DEFAULT_BODIES_LIMIT_BYTES: usize = 64 * 1024 * 1024;
 
@@ -133,6 +147,9 @@ impl Settings {
             bodies_limit_bytes: Self::DEFAULT_BODIES_LIMIT_BYTES,
             default_board,
             connections: 10_000,
+            listeners: Self::DEFAULT_LISTENERS,
+            address_listeners: None,
+            heartbeat: Duration::from_secs(15),
             client_timeout: Duration::from_secs(10),
             key_rate: None,
             address_rate: None,
@@ -156,6 +173,9 @@ struct Api {
     open_bodies: Room,
     /// A permit for each file that may be sent at a time.
     files: Arc<Semaphore>,
+    seats: Arc<Seats>,
+    /// Cancelled when the server stops: what has no end of its own ends then.
+    ending: CancellationToken,
 }
 
 /// The paths of the API. Where two fit a request, the first one answers.
@@ -173,6 +193,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
+        Endpoint::new("/v1/boards/{board}/events").get(live::follow),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
         Endpoint::new("/v1/boards/{board}/distribution").get(distribution::show),
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
@@ -255,11 +276,18 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     let bodies = Room::new(settings.bodies_limit_bytes);
     let open_bodies = Room::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
     let files = Arc::new(Semaphore::new(export::AT_A_TIME));
-    let api = web::Data::new(Api { service, settings, rates, bodies, open_bodies, files });
+    let seats = Seats::new(settings.listeners, settings.address_listeners);
+    let ending = CancellationToken::new();
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
     let builder = builder.max_concurrent_connections(connections);
     let stopping = builder.graceful_shutdown_signal();
+    let (stop, ended) = (stopping.clone(), ending.clone());
+    service.attend(async move {
+        stop.notified().await;
+        ended.cancel();
+    });
+    let api = web::Data::new(Api { service, settings, rates, bodies, open_bodies, files, seats, ending });
     // As actix' own HttpServer does it, but for the stream, which is watched.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());

@@ -9,7 +9,7 @@ use utoipa::{
 };
 
 use super::{
-    board, classic, distribution, docs, export, health, history, key, list, newcomer, period,
+    board, classic, distribution, docs, export, health, history, key, list, live, newcomer, period,
     problem::{self, Problem},
     quarantine, season, standing, submit, transaction, user,
 };
@@ -36,6 +36,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         list::query,
         standing::show,
         history::list,
+        live::follow,
         newcomer::show,
         distribution::show,
         export::csv,

@@ -131,7 +131,7 @@ struct StandingRow {
 }
 
 /// A player looked up in the player's bucket; see `centile_store.bucket_standings`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct BucketStanding {
     /// The player's id, if there is such a user.
     pub(crate) external_id: Option<String>,
@@ -187,6 +187,18 @@ pub(crate) struct BucketStandings {
     pub(crate) version: Version,
     /// Players of each bucket, when the version is not the one the caller knows them of.
     pub(crate) counts: Option<Vec<i64>>,
+    /// One for each user that was asked for, in that order.
+    pub(crate) standings: Vec<BucketStanding>,
+}
+
+/// A top and players of one state.
+pub(crate) struct LiveState {
+    /// The state.
+    pub(crate) state: RankingState,
+    /// The first players.
+    pub(crate) rows: Vec<Row>,
+    /// Players of each bucket; none when no player was asked for.
+    pub(crate) counts: Vec<i64>,
     /// One for each user that was asked for, in that order.
     pub(crate) standings: Vec<BucketStanding>,
 }
@@ -316,6 +328,36 @@ impl Store {
             })
             .collect();
         Ok(Some(BucketStandings { version, counts, standings }))
+    }
+
+    /// The first `limit` players, and chosen ones with `around` players above and below, of one state; `None` when the ranking is no
+    /// longer the one that was meant.
+    pub(crate) async fn live(
+        &self,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+        limit: i32,
+        user_ids: &[String],
+        around: i32,
+    ) -> Result<Option<LiveState>> {
+        let query = sqlx::query_file!(
+            "sql/queries/live.sql",
+            ranking.board,
+            ranking.period_id,
+            ranking.ranking_id,
+            meant.meant_from,
+            meant.meant_until,
+            limit,
+            user_ids,
+            around,
+        );
+        let row = query.fetch_all(&self.lookups).await?.pop();
+        Ok(row.map(|row| LiveState {
+            rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
+            counts: row.counts.unwrap_or_default(),
+            standings: row.standings.0,
+            state: state_of!(row),
+        }))
     }
 
     /// The version of a ranking alone; `None` when it is gone.

@@ -2,7 +2,7 @@
 
 mod audit;
 mod ban;
-mod erase;
+pub mod erase;
 mod forget;
 mod keys;
 mod lookups;

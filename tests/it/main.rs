@@ -29,6 +29,7 @@ mod http_export;
 mod http_injection;
 mod http_layout;
 mod http_limits;
+mod http_live;
 mod http_metrics;
 mod http_openapi;
 mod http_property;

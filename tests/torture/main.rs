@@ -12,6 +12,7 @@ mod common;
 mod disk;
 mod fuzz;
 mod kill;
+mod listeners;
 mod network;
 mod overload;
 mod probe;

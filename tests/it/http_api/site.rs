@@ -47,7 +47,9 @@ impl Site {
         }
         let response = request.timeout(Duration::from_secs(30)).send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let text = response.text().await.unwrap();
+        // What has no end is left unread.
+        let is_endless = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+        let text = if is_endless { String::new() } else { response.text().await.unwrap() };
         let body = serde_json::from_str(&text).unwrap_or_default();
         Answer { status, headers, text, body }
     }

@@ -1,0 +1,170 @@
+//! Who passed whom between two states of a ranking, as far as both states show it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Shown;
+use crate::rank::{Row, Standing};
+
+/// That a player who was not ahead of another is ahead now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Overtaking {
+    /// Who was passed, as of now.
+    pub(crate) player: Row,
+    /// The rank before; the one of now stands in `player`.
+    pub(crate) old_rank: u64,
+    /// Who passed.
+    pub(crate) by: Row,
+}
+
+/// Whom chosen players passed, and who passed them. Told is what is certain: the two stood in this order before, or whoever is ahead now
+/// stood nowhere ahead, because everybody who did is known. Ranks are compared, so that equals have not passed each other.
+pub(super) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
+    let ranks_before = ranks(before);
+    let mut told = HashSet::new();
+    let mut found = Vec::new();
+    for (id, standing) in &now.standings {
+        let (Some(now_stands), Some(Some(stood))) = (standing, before.standings.get(id)) else { continue };
+        let (player, old_rank) = (&now_stands.player, stood.player.rank);
+        let others = now_stands.above.iter().chain(&now_stands.below).chain(&now.rows);
+        for other in others.filter(|other| other.user_id != player.user_id) {
+            let other_before = ranks_before.get(other.user_id.as_str()).copied();
+            let passed = if other.rank < player.rank && was_not_ahead(before, stood, other_before) {
+                Overtaking { player: player.clone(), old_rank, by: other.clone() }
+            } else if let Some(other_rank) = other_before.filter(|rank| *rank <= old_rank && player.rank < other.rank) {
+                Overtaking { player: other.clone(), old_rank: other_rank, by: player.clone() }
+            } else {
+                continue;
+            };
+            if told.insert((passed.player.user_id.clone(), passed.by.user_id.clone())) {
+                found.push(passed);
+            }
+        }
+    }
+    found.sort_by(|a, b| {
+        (a.player.rank, &a.player.user_id, a.by.rank).cmp(&(b.player.rank, &b.player.user_id, b.by.rank))
+    });
+    found
+}
+
+/// Whether somebody, of whom this rank was known, stood nowhere ahead of a player.
+fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>) -> bool {
+    match rank {
+        Some(rank) => rank >= stood.player.rank,
+        // Everybody from the first place to the player's is known: the top reaches up to those above.
+        None => stood.above.first().unwrap_or(&stood.player).position <= before.rows.len() as u64 + 1,
+    }
+}
+
+/// The rank of everybody who is shown.
+fn ranks(shown: &Shown) -> HashMap<&str, u64> {
+    let beside = shown.standings.values().flatten();
+    let beside = beside.flat_map(|standing| standing.above.iter().chain([&standing.player]).chain(&standing.below));
+    shown.rows.iter().chain(beside).map(|row| (row.user_id.as_str(), row.rank)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::rank::Header;
+
+    /// A ranking of these players, of whom the first `limit` are shown, and these chosen ones with one neighbour on each side. Equal scores
+    /// share a rank.
+    fn shown(players: &[(&str, i64)], limit: usize, chosen: &[&str]) -> Shown {
+        let rank = |score: i64| 1 + players.iter().filter(|(_, other)| *other > score).count() as u64;
+        let rows: Vec<Row> = players
+            .iter()
+            .zip(1..)
+            .map(|((id, score), position)| Row {
+                position,
+                rank: rank(*score),
+                user_id: (*id).to_owned(),
+                user_name: (*id).to_owned(),
+                avatar: None,
+                score: *score,
+                reached_at: DateTime::UNIX_EPOCH,
+            })
+            .collect();
+        let standing = |id: &&str| {
+            let at = rows.iter().position(|row| row.user_id == *id);
+            let standing = at.map(|at| Standing {
+                header: header(),
+                player: rows[at].clone(),
+                percentile: 0.0,
+                above: rows[at.saturating_sub(1)..at].to_vec(),
+                below: rows[at + 1..].iter().take(1).cloned().collect(),
+            });
+            ((*id).to_owned(), standing)
+        };
+        Shown {
+            header: header(),
+            tag: String::new(),
+            rows: rows[..limit.min(rows.len())].to_vec(),
+            limit: 0,
+            standings: chosen.iter().map(standing).collect(),
+        }
+    }
+
+    fn header() -> Header {
+        let period = crate::period::Period {
+            kind: crate::board::PeriodKind::AllTime,
+            label: "all_time".into(),
+            starts_at: None,
+            ends_at: None,
+            state: crate::period::PeriodState::Open,
+        };
+        Header { period, version: String::new(), players: 0, etag: None }
+    }
+
+    /// Who was passed, by whom, from which rank to which.
+    fn told(before: &Shown, now: &Shown) -> Vec<(String, String, u64, u64)> {
+        let told = overtakings(before, now).into_iter();
+        told.map(|one| (one.player.user_id, one.by.user_id, one.old_rank, one.player.rank)).collect()
+    }
+
+    fn one(player: &str, by: &str, old: u64, new: u64) -> (String, String, u64, u64) {
+        (player.into(), by.into(), old, new)
+    }
+
+    #[test]
+    fn a_neighbour_that_passes_is_told_and_one_that_is_passed() {
+        let before = shown(&[("a", 50), ("b", 40), ("c", 30), ("d", 20)], 0, &["c"]);
+        let now = shown(&[("a", 50), ("b", 40), ("d", 35), ("c", 30)], 0, &["c"]);
+        assert_eq!(told(&before, &now), [one("c", "d", 3, 4)]);
+        assert_eq!(told(&now, &before), [one("d", "c", 3, 4)]);
+        assert_eq!(told(&now, &now), []);
+    }
+
+    #[test]
+    fn two_chosen_players_are_told_once() {
+        let before = shown(&[("a", 50), ("b", 40)], 2, &["a", "b"]);
+        let now = shown(&[("b", 60), ("a", 50)], 2, &["a", "b"]);
+        assert_eq!(told(&before, &now), [one("a", "b", 1, 2)]);
+    }
+
+    #[test]
+    fn whoever_comes_from_nowhere_passed_if_everybody_ahead_was_known() {
+        let players = [("a", 50), ("b", 40), ("c", 30), ("d", 20), ("e", 10)];
+        let now = [("a", 50), ("b", 40), ("e", 35), ("c", 30), ("d", 20)];
+        assert_eq!(told(&shown(&players, 1, &["c"]), &shown(&now, 1, &["c"])), [one("c", "e", 3, 4)]);
+        // Here the first place was shown to nobody: e might have stood there.
+        assert_eq!(told(&shown(&players, 0, &["c"]), &shown(&now, 0, &["c"])), []);
+    }
+
+    #[test]
+    fn equals_have_not_passed_each_other() {
+        let before = shown(&[("a", 50), ("b", 40), ("c", 30)], 3, &["b"]);
+        let level = shown(&[("a", 50), ("b", 40), ("c", 40)], 3, &["b"]);
+        let ahead = shown(&[("a", 50), ("c", 45), ("b", 40)], 3, &["b"]);
+        assert_eq!(told(&before, &level), []);
+        assert_eq!(told(&level, &ahead), [one("b", "c", 2, 3)]);
+    }
+
+    #[test]
+    fn who_had_no_score_was_not_passed() {
+        let before = shown(&[("a", 50)], 1, &["b"]);
+        let now = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
+        assert_eq!(told(&before, &now), []);
+    }
+}

@@ -1,0 +1,182 @@
+//! Reading what is followed: at one state, and only when it is another one than before.
+
+use std::collections::HashMap;
+
+use super::Wanted;
+use crate::{
+    Error, Result,
+    board::Board,
+    counts::KnownCounts,
+    frozen,
+    period::{self, Meant, Period, PeriodSelector},
+    rank::{self, Header, Row, Standing},
+    service::Service,
+    store::{
+        archive::ArchiveState,
+        period::{ArchiveRef, MeantPeriod, RankingRef, Source},
+        rank::RankingState,
+    },
+};
+
+/// How often a ranking or an archive that turns out to be replaced is looked up again.
+const MOST_LOOK_UPS: usize = 4;
+/// Neighbours that are read on each side of a chosen player: more than are shown, so that more is known of who passed whom.
+const AROUND: u32 = 5;
+
+/// A state of a ranking, as far as somebody follows it.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) header: Header,
+    /// Names the state.
+    pub(super) tag: String,
+    /// The first players.
+    pub(super) rows: Vec<Row>,
+    /// How many were asked for.
+    pub(super) limit: u32,
+    /// Chosen players by their ids; `None` for those without a score.
+    pub(super) standings: HashMap<String, Option<Standing>>,
+}
+
+impl Shown {
+    /// Whether it is the state of this name, and has all that is wanted.
+    fn is(&self, tag: &str, wanted: &Wanted) -> bool {
+        self.tag == tag
+            && wanted.limit() <= self.limit
+            && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
+    }
+}
+
+impl Wanted {
+    /// Players of the longest top.
+    fn limit(&self) -> u32 {
+        self.limits.keys().next_back().copied().unwrap_or(1)
+    }
+
+    fn user_ids(&self) -> Vec<String> {
+        self.users.keys().map(ToString::to_string).collect()
+    }
+}
+
+/// What is wanted of what `selector` means on a board; `None` when it is all in `last`, and the state still that.
+pub(super) async fn read(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+    wanted: &Wanted,
+    last: Option<&Shown>,
+) -> Result<Option<Shown>> {
+    let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, wanted));
+    for _ in 0..MOST_LOOK_UPS {
+        let found = match period::meant(service, board, selector).await? {
+            Meant::Empty(period, state) => {
+                let tag = tag(&period, 0, &state);
+                if is_known(&tag) {
+                    return Ok(None);
+                }
+                return Ok(Some(empty(&period, &state, wanted)));
+            }
+            Meant::Players(meant, Source::Live(ranking)) => {
+                let state = service.store.ranking_state(&meant, ranking).await?;
+                if state.as_ref().is_some_and(|state| is_known(&tag(&meant.period, ranking.ranking_id, state))) {
+                    return Ok(None);
+                }
+                if state.is_some() { of_ranking(service, &meant, ranking, wanted).await? } else { None }
+            }
+            Meant::Players(meant, Source::Archive(archive)) => {
+                let state = service.store.archive_state(&meant, archive).await?;
+                if state.as_ref().is_some_and(|(state, _)| is_known(&archive_tag(&meant.period, state))) {
+                    return Ok(None);
+                }
+                match state {
+                    Some((state, size)) => {
+                        of_archive(service, board, selector, (&meant, archive), (&state, size), wanted).await?
+                    }
+                    None => None,
+                }
+            }
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+        service.periods.forget(board.id, selector);
+    }
+    Err(Error::unavailable(format!("{selector} changes hands just now")))
+}
+
+/// Names a state, and which names of players it shows.
+fn tag(period: &Period, ranking_id: i64, state: &RankingState) -> String {
+    format!("{}.{}.{ranking_id}.{}.{}", period.name(), period.state.name(), state.version.text(), state.revision)
+}
+
+fn archive_tag(period: &Period, state: &ArchiveState) -> String {
+    format!("{}.{}.{}", period.name(), period.state.name(), state.etag())
+}
+
+/// A period in which nobody has scored.
+fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
+    Shown {
+        header: rank::header(period, state),
+        tag: tag(period, 0, state),
+        rows: Vec::new(),
+        limit: wanted.limit(),
+        standings: wanted.user_ids().into_iter().map(|id| (id, None)).collect(),
+    }
+}
+
+/// A live ranking, by one statement; `None` when it is no longer the one that was meant.
+async fn of_ranking(
+    service: &Service,
+    meant: &MeantPeriod,
+    ranking: RankingRef,
+    wanted: &Wanted,
+) -> Result<Option<Shown>> {
+    let (limit, user_ids) = (wanted.limit(), wanted.user_ids());
+    let (rows, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(AROUND).unwrap_or(i32::MAX));
+    let Some(found) = service.store.live(meant, ranking, rows, &user_ids, around).await? else { return Ok(None) };
+    let counts = KnownCounts::of(found.state.version.clone(), found.counts);
+    let mut standings = HashMap::with_capacity(user_ids.len());
+    for (user_id, standing) in user_ids.into_iter().zip(found.standings) {
+        standings.insert(user_id, rank::standing_of(&meant.period, standing, &counts)?);
+    }
+    Ok(Some(Shown {
+        header: rank::header(&meant.period, &found.state),
+        tag: tag(&meant.period, ranking.ranking_id, &found.state),
+        rows: found.rows,
+        limit,
+        standings,
+    }))
+}
+
+/// An archive, which hardly ever changes, by as many statements as there are chosen players; its top as it was frozen, as far as that
+/// goes. `None` when it is no longer the one that was meant.
+async fn of_archive(
+    service: &Service,
+    board: &Board,
+    selector: &PeriodSelector,
+    (meant, archive): (&MeantPeriod, ArchiveRef),
+    (state, size): (&ArchiveState, u32),
+    wanted: &Wanted,
+) -> Result<Option<Shown>> {
+    let limit = wanted.limit();
+    let Some(frozen) = frozen::frozen(service, meant, state, size).await? else { return Ok(None) };
+    let rows = if let Some(rows) = frozen.first(limit) {
+        rows.to_vec()
+    } else {
+        let rows = i32::try_from(limit).unwrap_or(i32::MAX);
+        let Some((_, rows)) = service.store.archive_page(meant, archive, 1, rows).await? else { return Ok(None) };
+        rows
+    };
+    let header = rank::archive_header(&meant.period, state);
+    let mut standings = HashMap::with_capacity(wanted.users.len());
+    for user in wanted.users.keys() {
+        let standing = match rank::standing(service, board, selector, user, AROUND).await {
+            Ok(standing) if standing.header.version != header.version => return Ok(None),
+            Ok(standing) => Some(standing),
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        standings.insert(user.to_string(), standing);
+    }
+    let rows = rows.into_iter().map(|stored| stored.row).collect();
+    Ok(Some(Shown { header, tag: archive_tag(&meant.period, state), rows, limit, standings }))
+}

@@ -1,0 +1,335 @@
+//! Rankings followed live: what is shown is right, soon, at most four times a second, and costs the same however many listen.
+
+mod end;
+mod limits;
+mod stream;
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use self::stream::{Event, Stream, ask};
+use crate::{
+    http_api::site::Site,
+    support::{
+        Serve, TestDb, boundary,
+        proxy::{Proxy, Way},
+        spawn_serve,
+    },
+};
+
+const EVENTS: &str = "/v1/boards/main/events";
+const SCORES: &str = "/v1/boards/main/scores";
+
+/// Ids and scores of a board whose scores are added up, and on which nobody has the same score: the first is the best.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Standings(BTreeMap<String, i64>);
+
+impl Standings {
+    fn add(&mut self, user: &str, points: i64) {
+        *self.0.entry(user.to_owned()).or_default() += points;
+    }
+
+    fn sorted(&self) -> Vec<(String, i64)> {
+        let mut sorted: Vec<_> = self.0.iter().map(|(user, score)| (user.clone(), *score)).collect();
+        sorted.sort_by_key(|(_, score)| -score);
+        sorted
+    }
+
+    /// The best `limit`, as they are shown.
+    fn top(&self, limit: usize) -> Vec<(String, i64, u64)> {
+        let sorted = self.sorted().into_iter().zip(1..);
+        sorted.take(limit).map(|((user, score), rank)| (user, score, rank)).collect()
+    }
+
+    /// A player with two others on each side, as they are shown.
+    fn around(&self, user: &str) -> Vec<(String, i64, u64)> {
+        let all = self.top(usize::MAX);
+        let at = all.iter().position(|(id, ..)| id == user).expect("a player with a score");
+        all[at.saturating_sub(2)..(at + 3).min(all.len())].to_vec()
+    }
+}
+
+/// Id, score and rank of rows, which have to be positions of a ranking without ties.
+fn rows(rows: &Value) -> Vec<(String, i64, u64)> {
+    let rows = rows.as_array().expect("rows").iter();
+    rows.map(|row| {
+        assert_eq!(row["rank"], row["position"], "{row}");
+        let (id, score, rank) = (row["user_id"].as_str(), row["score"].as_i64(), row["rank"].as_u64());
+        (id.expect("an id").to_owned(), score.expect("a score"), rank.expect("a rank"))
+    })
+    .collect()
+}
+
+/// The chosen players of an event with those beside them, by their ids.
+fn standings(event: &Value) -> BTreeMap<String, Vec<(String, i64, u64)>> {
+    let all = event["standings"].as_array().expect("standings").iter();
+    all.map(|standing| {
+        let own = rows(&json!([standing]));
+        (own[0].0.clone(), [rows(&standing["above"]), own, rows(&standing["below"])].concat())
+    })
+    .collect()
+}
+
+async fn post(site: &Site, user: &str, points: i64) {
+    site.post(SCORES, json!({"user_id": user, "points": points})).await.is(200);
+}
+
+/// The number of this name at `/metrics`.
+async fn number(serve: &Serve, name: &str) -> f64 {
+    let text = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+}
+
+/// Waits until the number of this name is as it should be.
+async fn until_number(serve: &Serve, name: &str, is_right: impl Fn(f64) -> bool) {
+    let begun = Instant::now();
+    while !is_right(number(serve, name).await) {
+        assert!(begun.elapsed() < stream::PATIENCE, "{name} does not become what it should be");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
+    const PLAYERS: i64 = 12;
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"lanes": 1}), &[]).await;
+    let mut now = Standings::default();
+    for player in 0..PLAYERS {
+        now.add(&format!("p{player}"), 1_000 * player + player);
+        post(&site, &format!("p{player}"), 1_000 * player + player).await;
+    }
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?limit=5&users=p3&users=nobody"), &[]).await;
+    let first = stream.one("started").await;
+    assert_eq!(rows(&first["scores"]), now.top(5));
+    assert_eq!(standings(&first), BTreeMap::from([("p3".to_owned(), now.around("p3"))]));
+    assert_eq!((&first["missing"], &first["restarted"]), (&json!(["nobody"]), &json!(false)));
+
+    // One writer, whose scores are committed one after the other: all states that there are.
+    let mut states = vec![now.clone()];
+    let writing = async {
+        let (begun, mut points) = (Instant::now(), 0);
+        while begun.elapsed() < Duration::from_secs(4) {
+            points += 1;
+            // Ranks change all the time, and nobody comes to have the score of another: each step is a new residue.
+            let user = format!("p{}", points % PLAYERS);
+            let gain = (points % 7) * 700 * PLAYERS;
+            now.add(&user, gain);
+            post(&site, &user, gain).await;
+            states.push(now.clone());
+        }
+    };
+    let mut events: Vec<Event> = Vec::new();
+    tokio::select! {
+        () = writing => {}
+        () = async { loop { events.push(stream.next().await.expect("an event")) } } => {}
+    }
+    // The last state arrives, whatever was left out before.
+    let last = states.last().expect("states").clone();
+    let is_last = |event: &Event| {
+        event.kind == "changed" && event.data.get("scores").is_some_and(|scores| rows(scores) == last.top(5))
+    };
+    if !events.iter().any(is_last) {
+        events.push(stream.until(is_last).await);
+    }
+
+    let (mut top, mut around, mut at) = (states[0].top(5), states[0].around("p3"), 0);
+    for event in events.iter().filter(|event| event.kind == "changed") {
+        if let Some(scores) = event.data.get("scores") {
+            top = rows(scores);
+        }
+        if let Some(shown) = standings(&event.data).remove("p3") {
+            around = shown;
+        }
+        // Top and player are of the same state, and no event goes back to an earlier one.
+        let of = states[at..].iter().position(|state| state.top(5) == top && state.around("p3") == around);
+        at += of.unwrap_or_else(|| panic!("no state of after the {at}th is {event:?}"));
+    }
+    assert!(states.len() > 100, "only {} scores were written", states.len());
+    let (count, seconds) = (events.len(), (events[events.len() - 1].at - events[0].at).as_secs_f64());
+    eprintln!("{count} events in {seconds:.1} s");
+    assert!(count as f64 <= 4.0 * seconds + 2.0, "{count} events in {seconds} s");
+    assert!(events.len() >= 4, "only {} events", events.len());
+}
+
+#[tokio::test]
+async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 20), ("dan", 10)]).await;
+    let mut top = Stream::open(&site.serve, &format!("{EVENTS}?limit=2"), &[]).await;
+    let mut of_dan = Stream::open(&site.serve, &format!("{EVENTS}?limit=1&users=dan"), &[]).await;
+    let begun = (top.one("started").await, of_dan.one("started").await);
+    assert_eq!(begun.0["version"], begun.1["version"]);
+    // Third of all: nothing for who sees two, and for dan one beside him is another.
+    post(&site, "cyd", 5).await;
+    let changed = of_dan.one("changed").await;
+    assert_eq!(changed.get("scores"), None, "{changed}");
+    let wanted = [("bob".to_owned(), 30, 2), ("cyd".to_owned(), 25, 3), ("dan".to_owned(), 10, 4)];
+    assert_eq!(standings(&changed)["dan"], wanted);
+    post(&site, "bob", 15).await;
+    let changed = top.one("changed").await;
+    assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 45, 1), ("ada".to_owned(), 40, 2)]);
+    assert_eq!(changed["standings"], json!([]));
+    // What the same version answers elsewhere.
+    let read = site.get(&format!("{SCORES}/dan?around=2")).await.is(200);
+    let shown = of_dan.until(|event| event.data["version"] == read["version"]).await.data;
+    for member in ["rank", "position", "score", "reached_at", "user_name", "above", "below"] {
+        assert_eq!(shown["standings"][0][member], read[member], "{member}");
+    }
+    // A name is seen as well.
+    site.admin(Method::PUT, "/v1/users/ada", json!({"name": "Ada Lovelace"})).await.is(200);
+    let changed = top.one("changed").await;
+    assert_eq!(changed["scores"][1]["user_name"], "Ada Lovelace");
+    // Who has no score any more is missing.
+    site.admin(Method::DELETE, &format!("{SCORES}/dan"), Value::Null).await.is(204);
+    let changed = of_dan.until(|event| event.data["missing"] == json!(["dan"])).await.data;
+    assert_eq!(changed["standings"], json!([]));
+}
+
+#[tokio::test]
+async fn who_passed_whom_is_told_once() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let players: Vec<(String, i64)> = (1..=20).map(|n| (format!("p{n:02}"), 1_000 - 10 * n)).collect();
+    let scores: Vec<(&str, i64)> = players.iter().map(|(id, score)| (&**id, *score)).collect();
+    site.board(json!({}), &scores).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?limit=3&users=p05&users=p12"), &[]).await;
+    stream.one("started").await;
+    let mut told = async |user: &str, points: i64| {
+        post(&site, user, points).await;
+        let event = stream.one("overtaken").await;
+        stream.one("changed").await;
+        let pairs = event["overtaken"].as_array().unwrap().iter().map(|one| {
+            let id = |who: &str| one[who]["user_id"].as_str().unwrap().to_owned();
+            (id("player"), id("by"), one["old_rank"].as_u64().unwrap(), one["new_rank"].as_u64().unwrap())
+        });
+        pairs.collect::<Vec<_>>()
+    };
+    let one = |player: &str, by: &str, old, new| (player.to_owned(), by.to_owned(), old, new);
+    // From the last place to the fifth: everybody ahead of p05 was known. p12, of whom the seven places before were not, is passed
+    // by somebody who might have stood there, and is not told of a guess.
+    assert_eq!(told("p20", 155).await, [one("p05", "p20", 5, 6)]);
+    // A chosen one passes two.
+    assert_eq!(told("p12", 25).await, [one("p10", "p12", 11, 12), one("p11", "p12", 12, 13)]);
+    // To the top, past the other chosen one: once, though it concerns both.
+    let passed = told("p12", 300).await;
+    assert!(passed.contains(&one("p05", "p12", 6, 7)), "{passed:?}");
+    assert_eq!(passed.iter().filter(|(player, ..)| player == "p05").count(), 1, "{passed:?}");
+    assert!(passed.iter().all(|(_, by, ..)| by == "p12"), "{passed:?}");
+}
+
+#[tokio::test]
+async fn who_comes_again_goes_on_or_begins_anew() {
+    let db = TestDb::new().await;
+    let mut site = Site::start(&db, &["--heartbeat", "1"]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30), ("cyd", 20)]).await;
+    let path = format!("{EVENTS}?limit=1&users=ada");
+    let mut stream = Stream::open(&site.serve, &path, &[]).await;
+    stream.one("started").await;
+    let id = stream.last_id.clone();
+    // Another state that looks the same: there is no event, but a sign of life with another id.
+    post(&site, "cyd", 1).await;
+    while stream.last_id == id {
+        let part = stream.part().await.expect("a sign of life");
+        assert!(part.kind.is_empty() || part.data["standings"][0]["user_id"] == "ada", "{part:?}");
+    }
+    let quiet = stream.last_id.clone();
+    assert!(site.serve.stop().await.success());
+    site = Site { serve: spawn_serve(&db, None, &[]).await, ..site };
+    let again = |id: String| {
+        let (serve, path) = (&site.serve, &path);
+        async move { Stream::open(serve, path, &[("last-event-id", &id)]).await }
+    };
+    let mut stream = again(quiet.clone()).await;
+    stream.one("continued").await;
+    assert_eq!(stream.last_id, quiet);
+    // Whatever happens from here on is shown.
+    post(&site, "ada", 2).await;
+    assert_eq!(rows(&stream.one("changed").await["scores"]), [("ada".to_owned(), 42, 1)]);
+    for old in [id, quiet, "nonsense".to_owned()] {
+        let started = again(old).await.one("started").await;
+        assert_eq!(started["restarted"], true);
+        assert_eq!(rows(&started["scores"]), [("ada".to_owned(), 42, 1)]);
+    }
+    let newest = stream.last_id.clone();
+    again(newest.clone()).await.one("continued").await;
+    // Who asks for something else has not been shown it.
+    let mut other = Stream::open(&site.serve, &format!("{EVENTS}?limit=2"), &[("last-event-id", &newest)]).await;
+    assert_eq!(other.one("started").await["restarted"], true);
+}
+
+#[tokio::test]
+async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
+    let db = TestDb::new().await;
+    db.execute(boundary::SHORT_DAYS).await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period=week&users=ada"), &[]).await;
+    let mut name = stream.one("started").await["period"]["name"].as_str().unwrap().to_owned();
+    for _ in 0..2 {
+        let turn = stream.until(|event| event.kind == "period").await.data;
+        assert_eq!(turn["ended"], name.as_str());
+        let started = stream.one("started").await;
+        assert_eq!(started["period"]["name"], turn["next"]);
+        assert_eq!((rows(&started["scores"]), &started["missing"]), (Vec::new(), &json!(["ada"])));
+        turn["next"].as_str().unwrap().clone_into(&mut name);
+        let ended: u64 = turn["ended"].as_str().unwrap().strip_prefix("week:").unwrap().parse().unwrap();
+        assert_eq!(name, format!("week:{}", ended + 1));
+        // A score of the new period shows there.
+        post(&site, "ada", 5).await;
+        let changed = stream.until(|event| event.kind != "changed" || event.data["missing"] == json!([])).await;
+        if changed.kind == "changed" {
+            assert_eq!(changed.data["period"]["name"], name.as_str());
+            assert_eq!(rows(&changed.data["scores"]), [("ada".to_owned(), 5, 1)]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_closed_period_is_followed_as_it_stands() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    crate::http_access::erase::played(&db, &site).await;
+    let week = crate::http_access::erase::WEEK;
+    let read = site.get(&format!("{SCORES}?period={week}&limit=2")).await.is(200);
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period={week}&limit=2&users=bob"), &[]).await;
+    let started = stream.one("started").await;
+    assert_eq!(started["scores"], read["scores"]);
+    assert_eq!((&started["version"], &started["period"]), (&read["version"], &read["period"]));
+    let standing = site.get(&format!("{SCORES}/bob?around=2&period={week}")).await.is(200);
+    assert_eq!(started["standings"][0]["rank"], standing["rank"]);
+    assert_eq!(started["standings"][0]["above"], standing["above"]);
+    let refused = ask(&site.serve, &format!("{EVENTS}?period=week:1999-01-04"), &[]).await;
+    assert_eq!(refused.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn while_postgresql_is_away_it_is_told_once() {
+    let db = TestDb::new().await;
+    let way = Proxy::to(db.port()).await;
+    let (url, prefix) = (way.instead(db.url()), db.redis_prefix());
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &[])).await.unwrap();
+    let site = Site::of(serve, db.url());
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    way.set(Way::Reset);
+    stream.one("stale").await;
+    way.set(Way::Open);
+    stream.one("continued").await;
+    way.set(Way::Reset);
+    stream.one("stale").await;
+    way.set(Way::Open);
+    db.execute("SELECT centile.submit_score('main', 'bob', 50)").await;
+    let next = stream.next().await.unwrap();
+    let changed = if next.kind == "changed" { next.data } else { stream.one("changed").await };
+    assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 50, 1), ("ada".to_owned(), 40, 2)]);
+}

@@ -1,0 +1,122 @@
+//! How streams end: with their key, with their reader, with the service.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpSocket, TcpStream},
+};
+
+use super::{EVENTS, number, post, stream::Stream, until_number};
+use crate::{
+    http_api::site::Site,
+    support::{TestDb, make_key},
+};
+
+/// By when a key that was revoked elsewhere is taken no more, and some more on a busy machine.
+const NOTICED: Duration = Duration::from_secs(7);
+
+#[tokio::test]
+async fn a_stream_ends_with_its_key() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut open = Stream::open(&site.serve, EVENTS, &[]).await;
+    open.one("started").await;
+    let key = make_key(db.url(), &["--role", "reader"]);
+    let (bearer, kept) = (format!("Bearer {key}"), format!("Bearer {}", site.server_key));
+    let mut with_key = Stream::open(&site.serve, EVENTS, &[("authorization", &bearer)]).await;
+    let mut with_other = Stream::open(&site.serve, EVENTS, &[("authorization", &kept)]).await;
+    with_key.one("started").await;
+    with_other.one("started").await;
+    // Who came without a key may not read any more.
+    site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
+    let begun = Instant::now();
+    open.end().await;
+    assert!(begun.elapsed() < NOTICED, "{:?}", begun.elapsed());
+    assert_eq!(super::ask(&site.serve, EVENTS, &[]).await.status(), 401);
+    post(&site, "ada", 1).await;
+    with_key.one("changed").await;
+    // Not by this instance, which would know at once.
+    let id = key.split('_').nth(1).unwrap();
+    db.execute(&format!("SELECT centile.revoke_key('{id}')")).await;
+    let begun = Instant::now();
+    with_key.end().await;
+    assert!(begun.elapsed() < NOTICED, "{:?}", begun.elapsed());
+    // The other one goes on.
+    post(&site, "ada", 1).await;
+    with_other.until(|event| event.data["scores"][0]["score"] == 42).await;
+}
+
+#[tokio::test]
+async fn a_reader_who_takes_nothing_is_dropped() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--client-timeout", "1"]).await;
+    let players: Vec<String> = (0..100).map(|player| format!("{player:0>120}")).collect();
+    let scores: Vec<(&str, i64)> = players.iter().map(|id| (&**id, 5)).collect();
+    site.board(json!({}), &scores).await;
+    let slow = sipping(&site).await;
+    until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
+    // Somebody else takes all that there is, for far longer than the other may wait.
+    let mut healthy = Stream::open(&site.serve, &format!("{EVENTS}?limit=100"), &[]).await;
+    healthy.one("started").await;
+    let begun = Instant::now();
+    while number(&site.serve, "centile_live_listeners_dropped_total").await < 1.0 {
+        assert!(begun.elapsed() < super::stream::PATIENCE, "who takes nothing is still listened to");
+        post(&site, &players[0], 1).await;
+        healthy.one("changed").await;
+    }
+    until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
+    post(&site, &players[1], 100).await;
+    healthy.until(|event| event.data["scores"][0]["score"] == 105 || event.data["scores"][1]["score"] == 105).await;
+    drop(slow);
+}
+
+/// Asks for long events, and takes nothing. The client's buffer is small, so that little is on its way.
+async fn sipping(site: &Site) -> TcpStream {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let place = site.serve.url.strip_prefix("http://").unwrap().parse().unwrap();
+    let mut stream = socket.connect(place).await.unwrap();
+    stream.write_all(format!("GET {EVENTS}?limit=100 HTTP/1.1\r\nhost: x\r\n\r\n").as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn who_goes_away_gives_the_place_free() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+    stream.one("started").await;
+    drop(stream);
+    // Long before anything would be sent again.
+    until_number(&site.serve, "centile_live_listeners", |listeners| listeners < 0.5).await;
+    // And nobody looks any more.
+    let looks = number(&site.serve, "centile_live_looks_total").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let more = number(&site.serve, "centile_live_looks_total").await - looks;
+    assert!(more <= 1.0, "{more} looks for nobody");
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_streams() {
+    let db = TestDb::new().await;
+    let mut site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut streams = Vec::new();
+    for _ in 0..20 {
+        let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
+        stream.one("started").await;
+        streams.push(stream);
+    }
+    let begun = Instant::now();
+    assert!(site.serve.stop().await.success());
+    // Requests under way would have 20 seconds.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    for mut stream in streams {
+        stream.end().await;
+    }
+}

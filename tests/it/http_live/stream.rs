@@ -1,0 +1,116 @@
+//! Server-Sent Events, read as the standard says (WHATWG HTML, 9.2.6).
+
+use std::time::Duration;
+
+use reqwest::{Response, StatusCode};
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use crate::support::Serve;
+
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An event, or a comment, which has no kind.
+#[derive(Debug, Clone)]
+pub struct Event {
+    pub kind: String,
+    pub data: Value,
+    /// When it came.
+    pub at: Instant,
+}
+
+/// A stream that is being read.
+#[derive(Debug)]
+pub struct Stream {
+    pub response: Response,
+    text: String,
+    /// The id to come again with.
+    pub last_id: String,
+}
+
+impl Stream {
+    /// Opens a stream, which has to begin.
+    pub async fn open(serve: &Serve, path: &str, headers: &[(&str, &str)]) -> Self {
+        let response = ask(serve, path, headers).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        Self { response, text: String::new(), last_id: String::new() }
+    }
+
+    /// What comes next, comments too; `None` at the end.
+    pub async fn part(&mut self) -> Option<Event> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let (block, rest) = (block.to_owned(), rest.to_owned());
+                self.text = rest;
+                return Some(self.parse(&block));
+            }
+            let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("an event in time").ok()??;
+            self.text.push_str(str::from_utf8(&chunk).expect("events are UTF-8"));
+        }
+    }
+
+    fn parse(&mut self, block: &str) -> Event {
+        let mut event = Event { kind: String::new(), data: Value::Null, at: Instant::now() };
+        for line in block.lines() {
+            let (field, value) = line.split_once(':').expect("a field");
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match field {
+                "event" => value.clone_into(&mut event.kind),
+                "data" => event.data = serde_json::from_str(value).expect("data are JSON"),
+                "id" => value.clone_into(&mut self.last_id),
+                "" | "retry" => {}
+                other => panic!("{other:?} is no field of an event"),
+            }
+        }
+        event
+    }
+
+    /// The next event; `None` at the end.
+    pub async fn next(&mut self) -> Option<Event> {
+        let reading = async {
+            loop {
+                let part = self.part().await?;
+                if !part.kind.is_empty() {
+                    return Some(part);
+                }
+            }
+        };
+        timeout(PATIENCE, reading).await.expect("an event in time")
+    }
+
+    /// The next event, which has to be of this kind.
+    pub async fn one(&mut self, kind: &str) -> Value {
+        let event = self.next().await.expect("an event");
+        assert_eq!(event.kind, kind, "{event:?}");
+        event.data
+    }
+
+    /// Reads on until an event is as it should be; gives it.
+    pub async fn until(&mut self, what: impl Fn(&Event) -> bool) -> Event {
+        let reading = async {
+            loop {
+                let event = self.next().await.expect("an event");
+                if what(&event) {
+                    return event;
+                }
+            }
+        };
+        timeout(PATIENCE, reading).await.expect("such an event in time")
+    }
+
+    /// Reads to the end.
+    pub async fn end(&mut self) {
+        let reading = async { while self.part().await.is_some() {} };
+        timeout(PATIENCE, reading).await.expect("an end in time");
+    }
+}
+
+/// Asks for a stream.
+pub async fn ask(serve: &Serve, path: &str, headers: &[(&str, &str)]) -> Response {
+    let mut request = serve.client.get(serve.at(path)).timeout(Duration::from_mins(10));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    request.send().await.expect("an answer")
+}

@@ -1,0 +1,244 @@
+//! Thousands who follow one board while it is written to: how soon they are shown what was acknowledged, what each of them costs, and what
+//! writers and readers notice of them.
+//!
+//! `CENTILE_TRIAL_LISTENERS`, `CENTILE_TRIAL_SCORES` (a second) and `CENTILE_TRIAL_SECONDS` (of each of six turns) for less of it.
+
+use std::{
+    env,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use rand::RngExt as _;
+use reqwest::{Client, StatusCode};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time::{MissedTickBehavior, interval, sleep},
+};
+
+use crate::{
+    common::percentile,
+    probe::memory_mb,
+    report::Trial,
+    support::{TestDb, load::key, redis_url, spawn_serve},
+};
+
+/// Players of the board.
+const PLAYERS: u32 = 10_000;
+/// Events of a request.
+const EVENTS: u64 = 10;
+/// Ranks that are read in a second.
+const READS: u64 = 100;
+/// From one score to the next of the player whom everybody watches.
+const MARKED_EVERY: Duration = Duration::from_millis(500);
+/// How that player's score is found without reading all that is sent to thousands.
+const MARK: &[u8] = br#""user_name":"marker","avatar":null,"score":"#;
+/// The player's first score; each that follows is one more.
+const ALWAYS_FIRST: usize = 1_000_000_000;
+/// One listener of so many chooses a player of its own.
+const CHOOSES: usize = 10;
+
+fn asked_for(name: &str, default: u64) -> u64 {
+    env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
+}
+
+/// When the scores of the marker were acknowledged, by their number, and how long after that each listener was shown each.
+#[derive(Debug, Default)]
+struct Marks {
+    acknowledged: Mutex<Vec<Instant>>,
+    /// In milliseconds.
+    delays: Mutex<Vec<f64>>,
+}
+
+impl Marks {
+    /// A listener was shown the marks from `from` to before `to`.
+    fn note(&self, from: usize, to: usize) {
+        let now = Instant::now();
+        let known = self.acknowledged.lock().unwrap();
+        let mut delays = self.delays.lock().unwrap();
+        for mark in from..to {
+            // Shown before it was acknowledged: no delay.
+            let delay = known.get(mark).map_or(Duration::ZERO, |at| now.saturating_duration_since(*at));
+            delays.push(delay.as_secs_f64() * 1_000.0);
+        }
+    }
+}
+
+/// How many scores the marker had after the first, by what stands last in these bytes.
+fn last_mark(bytes: &[u8]) -> Option<usize> {
+    let at = bytes.windows(MARK.len()).rposition(|window| window == MARK)? + MARK.len();
+    let digits = &bytes[at..];
+    let length = digits.iter().position(|byte| !byte.is_ascii_digit())?;
+    str::from_utf8(&digits[..length]).ok()?.parse::<usize>().ok()?.checked_sub(ALWAYS_FIRST)
+}
+
+/// Follows the board, for as long as it is polled.
+async fn listen(place: String, chosen: Option<u32>, marks: Arc<Marks>) {
+    let mut stream = TcpStream::connect(place).await.expect("a connection");
+    let users = chosen.map_or_else(String::new, |player| format!("?users=p{player}"));
+    let request = format!("GET /v1/boards/arena/events{users} HTTP/1.1\r\nhost: x\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("to be heard");
+    let (mut buffer, mut seen, mut left) = (vec![0; 8 << 10], None, Vec::new());
+    loop {
+        let length = stream.read(&mut buffer).await.expect("events");
+        assert_ne!(length, 0, "the stream has ended");
+        left.extend_from_slice(&buffer[..length]);
+        // What was marked before this listener came is none of its business.
+        if let Some(mark) = last_mark(&left) {
+            if let Some(seen) = seen {
+                marks.note(seen, mark);
+            }
+            seen = Some(mark);
+        }
+        let keep = left.len().saturating_sub(MARK.len() + 32);
+        left.drain(..keep);
+    }
+}
+
+/// How long writes and reads took, in milliseconds.
+#[derive(Debug, Default)]
+struct Times {
+    writes: Vec<f64>,
+    reads: Vec<f64>,
+}
+
+/// Requests at a steady rate for some seconds: each by itself, whether or not those before have been answered.
+async fn at_rate<F>(per_second: u64, seconds: u64, request: impl Fn() -> F) -> Vec<f64>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut ticks = interval(Duration::from_secs(1) / u32::try_from(per_second).unwrap());
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
+    let mut under_way = JoinSet::new();
+    for _ in 0..per_second * seconds {
+        ticks.tick().await;
+        let request = request();
+        under_way.spawn(async move {
+            let begun = Instant::now();
+            request.await;
+            begun.elapsed().as_secs_f64() * 1_000.0
+        });
+    }
+    under_way.join_all().await
+}
+
+/// Writes and reads for some seconds.
+async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u64) -> Times {
+    let write = || {
+        let mut rng = rand::rng();
+        let events: Vec<Value> = (0..EVENTS)
+            .map(|_| json!({"user_id": format!("p{}", rng.random_range(0..PLAYERS)), "points": rng.random_range(1..100)}))
+            .collect();
+        let request = client.post(address).bearer_auth(key).json(&events);
+        async move { assert_eq!(request.send().await.expect("an answer").status(), StatusCode::OK) }
+    };
+    let read = || {
+        let request = client.get(format!("{address}/p{}", rand::rng().random_range(0..PLAYERS)));
+        async move {
+            let answer = request.send().await.expect("an answer");
+            assert_eq!(answer.status(), StatusCode::OK);
+            answer.bytes().await.expect("a body");
+        }
+    };
+    let (writes, reads) =
+        tokio::join!(at_rate((scores / EVENTS).max(1), seconds, write), at_rate(READS, seconds, read));
+    Times { writes, reads }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn listeners_are_shown_what_happens_within_a_second() {
+    let listeners = usize::try_from(asked_for("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
+    let (scores, seconds) = (asked_for("CENTILE_TRIAL_SCORES", 1_000), asked_for("CENTILE_TRIAL_SECONDS", 20));
+    let mut trial = Trial::begin(
+        "listeners",
+        format!("{listeners} listeners"),
+        "shown within 1 s of the answer at p99, 20 kB each, writes and ranks no more than 20 % slower",
+    );
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('arena', p_lanes => 2::smallint)").await;
+    let serve = spawn_serve(&db, Some(&redis_url().await), &["--address-listeners", "0"]).await;
+    let (client, key, address) = (serve.client.clone(), key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
+    let players: Vec<u32> = (0..PLAYERS).collect();
+    for some in players.chunks(1_000) {
+        let events: Vec<Value> =
+            some.iter().map(|player| json!({"user_id": format!("p{player}"), "points": player % 100})).collect();
+        let answer = client.post(&address).bearer_auth(&key).json(&events).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+    }
+    // One who is always first.
+    let mark = async |points: u64| {
+        let event = json!({"user_id": "marker", "points": points});
+        let answer = client.post(&address).bearer_auth(&key).json(&event).send().await.expect("an answer");
+        assert_eq!(answer.status(), StatusCode::OK);
+    };
+    mark(ALWAYS_FIRST as u64).await;
+    // What is warm once is warm in every turn.
+    work(&client, &address, &key, scores, 5).await;
+
+    let marks = Arc::new(Marks::default());
+    let (mut without, mut with) = (Times::default(), Times::default());
+    let (mut each_kb, mut marked) = (Vec::new(), 0);
+    for turn in 0..6 {
+        let before_mb = memory_mb(serve.id(), "VmRSS");
+        if turn % 2 == 0 {
+            let times = work(&client, &address, &key, scores, seconds).await;
+            without.writes.extend(times.writes);
+            without.reads.extend(times.reads);
+            continue;
+        }
+        let place = serve.url.strip_prefix("http://").unwrap().to_owned();
+        let mut all = JoinSet::new();
+        for listener in 0..listeners {
+            let chosen = (listener % CHOOSES == 0).then(|| rand::rng().random_range(0..PLAYERS));
+            all.spawn(listen(place.clone(), chosen, Arc::clone(&marks)));
+            if listener % 100 == 99 {
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+        sleep(Duration::from_secs(3)).await;
+        let working = work(&client, &address, &key, scores, seconds);
+        let marking = async {
+            let mut ticks = interval(MARKED_EVERY);
+            for _ in 0..seconds * 2 {
+                ticks.tick().await;
+                mark(1).await;
+                marks.acknowledged.lock().unwrap().push(Instant::now());
+                marked += 1;
+            }
+        };
+        let (times, ()) = tokio::join!(working, marking);
+        with.writes.extend(times.writes);
+        with.reads.extend(times.reads);
+        each_kb.push((memory_mb(serve.id(), "VmRSS") - before_mb) * 1_024.0 / listeners as f64);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(all.len(), listeners, "everybody listens still");
+        assert!(all.try_join_next().is_none(), "everybody listens still");
+        all.shutdown().await;
+        sleep(Duration::from_secs(1)).await;
+    }
+
+    let mut delays = marks.delays.lock().unwrap().clone();
+    let wanted = marked * listeners as u64;
+    trial.saw(format!("{listeners} listeners, one in {CHOOSES} with a player; {scores} scores and {READS} ranks a second; six turns of {seconds} s"));
+    trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were shown", delays.len()));
+    let (p50, p99) = (percentile(&mut delays, 50.0), percentile(&mut delays, 99.0));
+    trial.expect(p99 <= 1_000.0, format!("from the answer to the event {p50:.0} ms at p50, {p99:.0} ms at p99"));
+    let most_kb = each_kb.iter().copied().fold(f64::MIN, f64::max);
+    trial.expect(most_kb <= 20.0, format!("{most_kb:.1} kB a listener"));
+    for (what, without, with) in
+        [("writes", &mut without.writes, &mut with.writes), ("ranks", &mut without.reads, &mut with.reads)]
+    {
+        let [from50, to50] = [percentile(without, 50.0), percentile(with, 50.0)];
+        let [from99, to99] = [percentile(without, 99.0), percentile(with, 99.0)];
+        trial.expect(
+            to50 <= 1.2 * from50,
+            format!(
+                "{what} {from50:.1} ms at p50 and {from99:.1} at p99 without, {to50:.1} and {to99:.1} with listeners"
+            ),
+        );
+    }
+    trial.end();
+}
