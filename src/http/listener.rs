@@ -166,7 +166,9 @@ impl Listener {
     /// A comment, and the id of what is still all there is to see, which needs no event.
     fn beat(&mut self) -> String {
         match self.following.newest() {
-            Some(Ok(look)) if Some(look.number) == self.seen => format!(":\nid: {}\n\n", self.id(&look)),
+            Some(Ok(look)) if Some(look.number) == self.seen && look.stale_since.is_some() == self.is_stale => {
+                format!(":\nid: {}\n\n", self.id(&look))
+            }
             _ => {
                 self.has_news = true;
                 ":\n\n".to_owned()
@@ -179,10 +181,14 @@ impl Listener {
         let Some(Ok(look)) = self.following.newest() else { return Shown::End };
         self.reading = look.reading;
         let mut events = Events::default();
-        let shown = match self.seen.replace(look.number) {
+        let shown = match self.seen {
             None => self.begin(&look, &mut events),
             Some(seen) => self.go_on(&look, seen, &mut events),
         };
+        // What is stale may be newer than what was shown: that is shown once it can be confirmed.
+        if self.seen.is_none() || look.stale_since.is_none() {
+            self.seen = Some(look.number);
+        }
         if shown.is_err() {
             return Shown::End;
         }

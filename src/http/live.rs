@@ -286,8 +286,10 @@ pub(super) async fn follow(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     }
     let mut following = live::follow(&api.service, &board, &selector, wish, &RENDERING)?;
     following.first().await?;
-    let last_id = request.headers().get(LAST_EVENT_ID).filter(|id| id.len() <= EVENT_ID_MAX_BYTES);
-    let last_id = last_id.map(|id| String::from_utf8_lossy(id.as_bytes()).into_owned());
+    // One that cannot be ours is none of what there is.
+    let last_id = request.headers().get(LAST_EVENT_ID).map(|id| {
+        if id.len() > EVENT_ID_MAX_BYTES { String::new() } else { String::from_utf8_lossy(id.as_bytes()).into_owned() }
+    });
     Ok(response.streaming(Listener::new(&api, &request, board, following, seat, last_id).events()))
 }
 

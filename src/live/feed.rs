@@ -22,6 +22,8 @@ use crate::{
 const EVERY: Duration = Duration::from_millis(250);
 /// From one look to the next at what was closed, which hardly ever changes, while nobody wants anything else.
 const CLOSED_EVERY: Duration = Duration::from_secs(5);
+/// How long a look may take, with the time that it waits for others: whoever follows is told soon when the database is silent.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// For how many looks it is kept who passed whom: four seconds, for those who are shown less often.
 const PASSED_KEPT_FOR: u64 = 16;
 
@@ -37,9 +39,13 @@ pub(super) async fn run(
     while !service.live.end(&subject, &feed, false) {
         let began_at = Instant::now();
         let wanted = feed.wanted().clone();
-        match look(&service, &mut board, &subject, &wanted, &mut shown, &feed, rendering).await {
-            Ok(()) => {}
-            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(&feed, began_at, error),
+        let looking = look(&service, &mut board, &subject, &wanted, &mut shown, &feed, rendering);
+        let looked = timeout(PATIENCE, looking)
+            .await
+            .unwrap_or_else(|_| Err(Error::unavailable("the database does not answer")));
+        match looked {
+            Ok(()) => drop(feed.looked_at.send_replace(Some(began_at))),
+            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(&feed, error),
             Err(error) => {
                 service.live.end(&subject, &feed, true);
                 feed.news.send_replace(Some(Err(error)));
@@ -156,12 +162,14 @@ fn turn(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
 }
 
 /// Notes that PostgreSQL could not be asked: told once, until it could be again.
-fn miss(feed: &Feed, began_at: Instant, error: Error) {
+fn miss(feed: &Feed, error: Error) {
+    // What was last shown was found right then for the last time.
+    let since = *feed.looked_at.borrow();
     feed.news.send_if_modified(|news| match news {
         Some(Ok(look)) if look.stale_since.is_some() => false,
         Some(Ok(look)) => {
             tracing::warn!(%error, "a ranking that is followed cannot be read");
-            *look = Arc::new(Look { stale_since: Some(began_at), ..Look::clone(look) });
+            *look = Arc::new(Look { stale_since: Some(since.unwrap_or_else(Instant::now)), ..Look::clone(look) });
             true
         }
         _ => {

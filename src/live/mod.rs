@@ -141,6 +141,8 @@ struct Feed {
     /// Told when somebody else wants something.
     asked: Notify,
     news: watch::Sender<News>,
+    /// When the last look began that found out how things stand.
+    looked_at: watch::Sender<Option<Instant>>,
 }
 
 /// What followers want, with how many of them want each.
@@ -157,6 +159,7 @@ pub(crate) struct Following {
     feed: Arc<Feed>,
     wish: Wish,
     news: watch::Receiver<News>,
+    came_at: Instant,
 }
 
 /// Follows what `selector` means on a board. [`Error::Unavailable`] when too many players have been chosen already.
@@ -170,7 +173,12 @@ pub(crate) fn follow(
     let mut feeds = service.live.feeds();
     let subject = (board.id, selector.clone());
     let feed = feeds.entry(subject.clone()).or_insert_with(|| {
-        let feed = Arc::new(Feed { wanted: Mutex::default(), asked: Notify::new(), news: watch::Sender::new(None) });
+        let feed = Arc::new(Feed {
+            wanted: Mutex::default(),
+            asked: Notify::new(),
+            news: watch::Sender::new(None),
+            looked_at: watch::Sender::new(None),
+        });
         let looking = feed::run(Arc::clone(service), Arc::clone(&feed), subject, Arc::clone(board), rendering);
         service.attend(looking);
         feed
@@ -179,7 +187,7 @@ pub(crate) fn follow(
     feed.asked.notify_one();
     let feed = Arc::clone(feed);
     let news = feed.news.subscribe();
-    Ok(Following { feed, wish, news })
+    Ok(Following { feed, wish, news, came_at: Instant::now() })
 }
 
 impl Live {
@@ -240,18 +248,29 @@ impl Following {
         &self.wish
     }
 
-    /// The newest look, once there is one that has all that is wished for; why there is none, if so.
+    /// The newest look, once there is one that has all that is wished for and was begun after this follower came, so that it holds whatever
+    /// was acknowledged before; why there is none, if so. While the database is away, tops may be older.
     pub(crate) async fn first(&mut self) -> Result<Arc<Look>> {
+        let mut looked_at = self.feed.looked_at.subscribe();
         loop {
-            let newest = self.newest();
-            match newest {
-                Some(Ok(look)) if look.has(&self.wish) => return Ok(look),
-                // What is missing cannot be read now.
+            let is_recent = looked_at.borrow_and_update().is_some_and(|at| at >= self.came_at);
+            match self.newest() {
                 Some(Ok(look)) if look.stale_since.is_some() => {
-                    return Err(Error::unavailable("the database cannot be reached now"));
+                    let is_of_tops_alone = self.wish.users.is_empty();
+                    return if is_of_tops_alone && look.has(&self.wish) {
+                        Ok(look)
+                    } else {
+                        Err(Error::unavailable("the database cannot be reached now"))
+                    };
                 }
+                Some(Ok(look)) if is_recent && look.has(&self.wish) => return Ok(look),
                 Some(Err(error)) => return Err(error),
-                _ => self.changed().await,
+                _ => {}
+            }
+            tokio::select! {
+                // The senders live as long as the feed, which this value holds.
+                _ = looked_at.changed() => {}
+                _ = self.news.changed() => {}
             }
         }
     }

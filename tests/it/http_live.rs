@@ -1,5 +1,6 @@
 //! Rankings followed live: what is shown is right, soon, at most four times a second, and costs the same however many listen.
 
+mod away;
 mod end;
 mod limits;
 mod stream;
@@ -15,11 +16,7 @@ use serde_json::{Value, json};
 use self::stream::{Event, Stream, ask};
 use crate::{
     http_api::site::Site,
-    support::{
-        Serve, TestDb, boundary,
-        proxy::{Proxy, Way},
-        spawn_serve,
-    },
+    support::{Serve, TestDb, boundary, spawn_serve},
 };
 
 const EVENTS: &str = "/v1/boards/main/events";
@@ -309,27 +306,4 @@ async fn a_closed_period_is_followed_as_it_stands() {
     assert_eq!(started["standings"][0]["above"], standing["above"]);
     let refused = ask(&site.serve, &format!("{EVENTS}?period=week:1999-01-04"), &[]).await;
     assert_eq!(refused.status(), StatusCode::NOT_FOUND);
-}
-
-#[tokio::test]
-async fn while_postgresql_is_away_it_is_told_once() {
-    let db = TestDb::new().await;
-    let way = Proxy::to(db.port()).await;
-    let (url, prefix) = (way.instead(db.url()), db.redis_prefix());
-    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &[])).await.unwrap();
-    let site = Site::of(serve, db.url());
-    site.board(json!({}), &[("ada", 40)]).await;
-    let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
-    stream.one("started").await;
-    way.set(Way::Reset);
-    stream.one("stale").await;
-    way.set(Way::Open);
-    stream.one("continued").await;
-    way.set(Way::Reset);
-    stream.one("stale").await;
-    way.set(Way::Open);
-    db.execute("SELECT centile.submit_score('main', 'bob', 50)").await;
-    let next = stream.next().await.unwrap();
-    let changed = if next.kind == "changed" { next.data } else { stream.one("changed").await };
-    assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 50, 1), ("ada".to_owned(), 40, 2)]);
 }
