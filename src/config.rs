@@ -221,7 +221,7 @@ pub struct Instance {
 
     /// Seconds that a listener hears nothing before there is a sign of life, so that no proxy closes the connection
     #[arg(long, env = "CENTILE_HEARTBEAT", value_name = "SECONDS", default_value_t = 15)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=300))]
     heartbeat: u32,
 
     /// Seconds that the head of a request may take to arrive, its body, and 32 KiB of its answer to be taken

@@ -20,6 +20,7 @@ use super::{
     path::{BoardPath, UserIdText},
     problem::ReadProblems,
     query::{self, PeriodText},
+    told::Told,
 };
 use crate::{
     Error, Result,
@@ -145,31 +146,35 @@ pub(super) struct OvertakingResponse<'a> {
     /// Rank, before, of the one who was passed.
     #[schema(example = 6, minimum = 1)]
     old_rank: u64,
-    /// The same player's rank now.
+    /// The same player's rank after it.
     #[schema(example = 7, minimum = 1)]
     new_rank: u64,
+    /// The version at which it had happened; several looks may be told of at once.
+    #[schema(example = "a3f1c2d4.2.142857")]
+    version: &'a str,
 }
 
-impl<'a> From<&'a Overtaking> for OvertakingResponse<'a> {
-    fn from(overtaking: &'a Overtaking) -> Self {
+impl<'a> OvertakingResponse<'a> {
+    fn new(header: &'a Header, overtaking: &'a Overtaking) -> Self {
         let named = |row: &'a Row| NamedPlayer { user_id: &row.user_id, user_name: &row.user_name };
         Self {
             player: named(&overtaking.player),
             by: named(&overtaking.by),
             old_rank: overtaking.old_rank,
             new_rank: overtaking.player.rank,
+            version: &header.version,
         }
     }
 }
 
-/// `overtaken`: whom the chosen players passed, and who passed them. Told are those that are certain from what is known of both states: the
-/// top, and five players above and below each player that anybody has chosen.
+/// `overtaken`: whom the chosen players passed, and who passed them, since the event before. Told are those that are certain from what is known
+/// of both states: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes what is put together from shared pieces")]
 pub(super) struct OvertakenEvent<'a> {
     #[serde(flatten)]
     ranking: RankingResponse<'a>,
-    /// Each pair once.
+    /// Each pair of a look once, oldest look first.
     overtaken: Vec<OvertakingResponse<'a>>,
 }
 
@@ -235,8 +240,8 @@ fn standing(standing: &Standing) -> Result<String> {
     json(&LiveStandingResponse::from(standing))
 }
 
-fn overtaking(overtaking: &Overtaking) -> Result<String> {
-    json(&OvertakingResponse::from(overtaking))
+fn overtaking(header: &Header, overtaking: &Overtaking) -> Result<String> {
+    json(&OvertakingResponse::new(header, overtaking))
 }
 
 /// JSON, which has no line break and so fits a line of an event.
@@ -249,8 +254,8 @@ pub(super) fn json(value: &impl Serialize) -> Result<String> {
 ///
 /// Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of the chosen players is other than before,
 /// `overtaken` for chosen players who passed somebody or were passed, and `period` when the period ends. Each look at the ranking is at one
-/// state, whose version the data name. There are at most four looks a second, and at most four events a second on the average; where there
-/// would be more, the newest state is shown.
+/// state, whose version the data name. There are at most four looks a second, and at most four events in any second; where there would be
+/// more, the newest state is shown.
 ///
 /// The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the last one as `Last-Event-ID`: where nothing
 /// has changed since, the stream begins with `continued`; else it begins anew, with `started` and `restarted: true`. Who passed whom
@@ -274,7 +279,8 @@ pub(super) async fn follow(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let wish = Wish { limit, users: chosen_ids(&query.users)? };
     let board = caller::readable(&api, &request, &path.board).await?;
-    let seat = api.seats.take(address::of(&api, &request).map(address::network))?;
+    let network = address::of(&api, &request).map(address::network);
+    let seat = api.seats.take(network)?;
     period::meant(&api.service, &board, &selector).await?;
     let mut response = HttpResponse::Ok();
     response
@@ -284,13 +290,14 @@ pub(super) async fn follow(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     if request.method() == Method::HEAD {
         return Ok(response.finish());
     }
-    let mut following = live::follow(&api.service, &board, &selector, wish, &RENDERING)?;
+    let mut following = live::follow(&api.service, &board, &selector, wish, network, &RENDERING)?;
     following.first().await?;
     // One that cannot be ours is none of what there is.
     let last_id = request.headers().get(LAST_EVENT_ID).map(|id| {
         if id.len() > EVENT_ID_MAX_BYTES { String::new() } else { String::from_utf8_lossy(id.as_bytes()).into_owned() }
     });
-    Ok(response.streaming(Listener::new(&api, &request, board, following, seat, last_id).events()))
+    let told = Told::new(following.wish(), last_id);
+    Ok(response.streaming(Listener::new(&api, &request, board, following, seat, told).events()))
 }
 
 /// The ids chosen, each once.

@@ -67,6 +67,7 @@ mod quarantine;
 mod season;
 mod standing;
 mod submit;
+mod told;
 mod top;
 mod transaction;
 mod user;

@@ -8,7 +8,7 @@ use std::{
 
 use tokio::time::timeout;
 
-use super::{Feed, Look, Passed, Piece, Rendering, Shown, Subject, Turn, Wanted, overtaken, read};
+use super::{Feed, Look, Overtakings, Piece, Rendering, Shown, Subject, Turn, Wanted, overtaken, read};
 use crate::{
     Error, Result,
     board::{self, Board},
@@ -27,6 +27,26 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// For how many looks it is kept who passed whom: four seconds, for those who are shown less often.
 const PASSED_KEPT_FOR: u64 = 16;
 
+/// Lets the feed go, however the looking ends: whoever still follows is told that there is nothing more.
+struct Ending {
+    service: Arc<Service>,
+    feed: Arc<Feed>,
+    subject: Subject,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.service.live.end(&self.subject, &self.feed, true);
+        self.feed.news.send_if_modified(|news| {
+            let is_open = !matches!(news, Some(Err(_)));
+            if is_open {
+                *news = Some(Err(Error::unavailable("nobody looks at this ranking any more")));
+            }
+            is_open
+        });
+    }
+}
+
 /// Looks again and again, until nobody follows any more, or there is nothing to follow.
 pub(super) async fn run(
     service: Arc<Service>,
@@ -35,6 +55,7 @@ pub(super) async fn run(
     mut board: Arc<Board>,
     rendering: &'static Rendering,
 ) {
+    let _ending = Ending { service: Arc::clone(&service), feed: Arc::clone(&feed), subject: subject.clone() };
     let mut shown = None;
     while !service.live.end(&subject, &feed, false) {
         let began_at = Instant::now();
@@ -47,15 +68,16 @@ pub(super) async fn run(
             Ok(()) => drop(feed.looked_at.send_replace(Some(began_at))),
             Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(&feed, error),
             Err(error) => {
-                service.live.end(&subject, &feed, true);
                 feed.news.send_replace(Some(Err(error)));
                 return;
             }
         }
         let pause = EVERY.saturating_sub(began_at.elapsed()).max(began_at.elapsed());
         tokio::time::sleep(pause).await;
-        let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
-        if is_closed && matches!(subject.1, PeriodSelector::Labelled(..)) {
+        let is_at_rest = shown
+            .as_ref()
+            .is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed && shown.has(&wanted));
+        if is_at_rest && matches!(subject.1, PeriodSelector::Labelled(..)) {
             // Whoever comes is shown it at once, and whoever goes is noticed in time.
             timeout(CLOSED_EVERY, feed.asked.notified()).await.ok();
         }
@@ -77,76 +99,88 @@ async fn look(
     telemetry::count_look();
     *board = board::find(service, &board.slug).await?;
     let read = read::read(service, board, selector, wanted, shown.as_ref()).await?;
-    let before = feed.news.borrow().clone().and_then(Result::ok);
-    let is_new = read.is_some();
-    let passed = match (&*shown, &read) {
-        (Some(before), Some(now)) if before.header.period.name() == now.header.period.name() => {
-            overtaken::overtakings(before, now)
-        }
-        _ => Vec::new(),
-    };
-    let turn = shown.as_ref().zip(read.as_ref()).and_then(|(before, now)| turn(&before.header, &now.header));
-    if read.is_some() {
-        *shown = read;
-    }
-    let Some(shown) = &*shown else { return Ok(()) };
-    let had_all = before.as_ref().is_some_and(|before| {
-        let has_tops = wanted.limits.keys().all(|limit| before.tops.contains_key(limit));
-        has_tops && wanted.users.keys().all(|user| before.players.contains_key(user.as_str()))
-    });
-    let is_as_before = before
-        .as_ref()
-        .is_some_and(|before| had_all && before.stale_since.is_none() && before.reading == board.reading);
-    if is_as_before && !is_new {
+    let last = feed.news.borrow().clone().and_then(Result::ok);
+    let is_as_before = read.is_none()
+        && last
+            .as_ref()
+            .is_some_and(|last| last.stale_since.is_none() && last.reading == board.reading && has_all(last, wanted));
+    if is_as_before {
         return Ok(());
     }
-    let number = before.as_ref().map_or(1, |before| before.number + 1);
+    let (before, now) = match read {
+        Some(read) => (shown.replace(read), shown.as_ref()),
+        None => (None, shown.as_ref()),
+    };
+    let Some(now) = now else { return Ok(()) };
+    let look = compose(board, wanted, before.as_ref(), now, last.as_deref(), rendering)?;
+    // Who would be shown nothing is not woken.
+    let is_of_note = last.as_ref().is_none_or(|last| {
+        last.stale_since.is_some() || last.reading != look.reading || !has_all(last, wanted) || look.has_news()
+    });
+    feed.news.send_if_modified(|news| {
+        *news = Some(Ok(Arc::new(look)));
+        is_of_note
+    });
+    Ok(())
+}
+
+/// Whether a look has what all followers want.
+fn has_all(look: &Look, wanted: &Wanted) -> bool {
+    wanted.limits.keys().all(|limit| look.tops.contains_key(limit))
+        && wanted.users.keys().all(|user| look.players.contains_key(user.as_str()))
+}
+
+/// A look at the state `now`, which came after `before`; what is as it was at the `last` look is taken from there.
+fn compose(
+    board: &Board,
+    wanted: &Wanted,
+    before: Option<&Shown>,
+    now: &Shown,
+    last: Option<&Look>,
+    rendering: &Rendering,
+) -> Result<Look> {
+    let number = last.map_or(1, |last| last.number + 1);
+    let turn = before.and_then(|before| turn(&before.header, &now.header));
     let turn = turn.map(|(ended, next)| Turn { at: number, ended, next });
     let is_other_period = turn.as_ref().is_some_and(|turn| turn.next.is_some());
     let piece = |old: Option<&Piece>, text: Option<String>| {
         let old = old.filter(|old| !is_other_period && old.text.as_deref() == text.as_deref());
         old.cloned().unwrap_or_else(|| Piece { text: text.map(Arc::from), since: number })
     };
-    let mut look = Look {
-        number,
-        tag: shown.tag.clone(),
-        reading: board.reading,
-        header: (rendering.header)(board, &shown.header)?.into(),
-        tops: BTreeMap::new(),
-        players: HashMap::new(),
-        overtakings: before.as_ref().map_or_else(VecDeque::new, |before| before.overtakings.clone()),
-        turn: turn.or_else(|| before.as_ref().and_then(|before| before.turn.clone())),
-        stale_since: None,
-    };
+    let mut tops = BTreeMap::new();
     for &limit in wanted.limits.keys() {
-        let rows = shown.rows.get(..limit as usize).unwrap_or(&shown.rows);
-        let old = before.as_ref().and_then(|before| before.tops.get(&limit));
-        look.tops.insert(limit, piece(old, Some((rendering.rows)(rows)?)));
+        let rows = now.rows.get(..limit as usize).unwrap_or(&now.rows);
+        tops.insert(limit, piece(last.and_then(|last| last.tops.get(&limit)), Some((rendering.rows)(rows)?)));
     }
+    let mut players = HashMap::with_capacity(wanted.users.len());
     for user in wanted.users.keys() {
-        let standing = shown.standings.get(user.as_str()).and_then(Option::as_ref);
-        let old = before.as_ref().and_then(|before| before.players.get(user.as_str()));
-        let text = standing.map(rendering.standing).transpose()?;
-        look.players.insert(user.to_string(), piece(old, text));
+        let Some(standing) = now.standings.get(user.as_str()) else { continue };
+        let text = standing.as_ref().map(rendering.standing).transpose()?;
+        players.insert(user.to_string(), piece(last.and_then(|last| last.players.get(user.as_str())), text));
     }
-    look.overtakings.retain(|passed| passed.at + PASSED_KEPT_FOR > number);
-    for passed in &passed {
-        look.overtakings.push_back(Passed {
-            at: number,
-            user_ids: [passed.player.user_id.clone(), passed.by.user_id.clone()],
-            text: (rendering.overtaking)(passed)?.into(),
+    // Names that were changed or erased since are told no more, nor is what was in a period before.
+    let is_kept = !is_other_period && before.is_none_or(|before| before.revision == now.revision);
+    let mut overtakings = last.filter(|_| is_kept).map_or_else(VecDeque::new, |last| last.overtakings.clone());
+    overtakings.retain(|some| some.at + PASSED_KEPT_FOR > number);
+    let passed = before.filter(|_| !is_other_period).map(|before| overtaken::overtakings(before, now));
+    if let Some(passed) = passed.filter(|passed| !passed.is_empty()) {
+        let told = passed.iter().map(|one| {
+            let text = (rendering.overtaking)(&now.header, one)?;
+            Ok(([&*one.player.user_id, &*one.by.user_id], text))
         });
+        overtakings.push_back(Arc::new(Overtakings::new(number, told.collect::<Result<Vec<_>>>()?)));
     }
-    // Who would be shown nothing is not woken.
-    let is_of_note = !is_as_before
-        || look.turn.as_ref().is_some_and(|turn| turn.at == number)
-        || !passed.is_empty()
-        || look.tops.values().chain(look.players.values()).any(|piece| piece.since == number);
-    feed.news.send_if_modified(|news| {
-        *news = Some(Ok(Arc::new(look)));
-        is_of_note
-    });
-    Ok(())
+    Ok(Look {
+        number,
+        tag: now.tag.clone(),
+        reading: board.reading,
+        header: (rendering.header)(board, &now.header)?.into(),
+        tops,
+        players,
+        overtakings,
+        turn: turn.or_else(|| last.and_then(|last| last.turn.clone())),
+        stale_since: None,
+    })
 }
 
 /// Which period has ended from one state to the next, and which is shown now if it is another one.

@@ -9,9 +9,10 @@ mod overtaken;
 mod read;
 
 use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use tokio::sync::{Notify, Semaphore, watch};
@@ -29,6 +30,10 @@ use read::Shown;
 
 /// Players that all followers of a ranking may have chosen together: a look at so many takes PostgreSQL about half a second.
 const MOST_CHOSEN: usize = 2_000;
+/// Choices that the followers of a ranking from one network may have made together: nobody takes all places.
+const MOST_CHOSEN_BY_NETWORK: usize = MOST_CHOSEN / 4;
+/// When who has chosen too many may come again: others leave when they please.
+const COME_AGAIN: Duration = Duration::from_secs(10);
 
 /// How what is shown is written.
 #[derive(Debug)]
@@ -39,8 +44,8 @@ pub(crate) struct Rendering {
     pub(crate) rows: fn(&[Row]) -> Result<String>,
     /// A chosen player.
     pub(crate) standing: fn(&Standing) -> Result<String>,
-    /// One player who passed another.
-    pub(crate) overtaking: fn(&Overtaking) -> Result<String>,
+    /// One player who passed another, at the state of this header.
+    pub(crate) overtaking: fn(&Header, &Overtaking) -> Result<String>,
 }
 
 /// What one follower wants to see.
@@ -68,7 +73,7 @@ pub(crate) struct Look {
     /// Chosen players by their ids.
     pub(crate) players: HashMap<String, Piece>,
     /// Who passed whom lately, oldest first.
-    pub(crate) overtakings: VecDeque<Passed>,
+    pub(crate) overtakings: VecDeque<Arc<Overtakings>>,
     /// That a period ended, the last time that one did.
     pub(crate) turn: Option<Turn>,
     /// Since when PostgreSQL could not be asked; `None` while it can.
@@ -84,15 +89,36 @@ pub(crate) struct Piece {
     pub(crate) since: u64,
 }
 
-/// That one player passed another.
-#[derive(Debug, Clone)]
-pub(crate) struct Passed {
+/// Who passed whom from one look to the next.
+#[derive(Debug)]
+pub(crate) struct Overtakings {
     /// The look that showed it.
     pub(crate) at: u64,
-    /// Both players.
-    pub(crate) user_ids: [String; 2],
-    /// As it is sent.
-    pub(crate) text: Arc<str>,
+    /// Each as it is sent.
+    texts: Vec<String>,
+    /// Which of them are of each player.
+    of_players: HashMap<String, Vec<usize>>,
+}
+
+impl Overtakings {
+    /// Of the look `at`: both players of each, and how it is sent.
+    pub(crate) fn new<'a>(at: u64, told: impl IntoIterator<Item = ([&'a str; 2], String)>) -> Self {
+        let mut overtakings = Self { at, texts: Vec::new(), of_players: HashMap::new() };
+        for (players, text) in told {
+            for player in players {
+                overtakings.of_players.entry(player.to_owned()).or_default().push(overtakings.texts.len());
+            }
+            overtakings.texts.push(text);
+        }
+        overtakings
+    }
+
+    /// Those of some players, each once.
+    pub(crate) fn of(&self, users: &[UserId]) -> impl Iterator<Item = &str> {
+        let of_each = users.iter().filter_map(|user| self.of_players.get(user.as_str()));
+        let told: BTreeSet<usize> = of_each.flatten().copied().collect();
+        told.into_iter().map(|one| &*self.texts[one])
+    }
 }
 
 /// That a period ended.
@@ -110,6 +136,13 @@ impl Look {
     /// Whether all is there that is wished for.
     pub(crate) fn has(&self, wish: &Wish) -> bool {
         self.tops.contains_key(&wish.limit) && wish.users.iter().all(|user| self.players.contains_key(user.as_str()))
+    }
+
+    /// Whether anybody might be told anything that was not so at the look before.
+    fn has_news(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.at == self.number)
+            || self.overtakings.back().is_some_and(|some| some.at == self.number)
+            || self.tops.values().chain(self.players.values()).any(|piece| piece.since == self.number)
     }
 }
 
@@ -151,6 +184,8 @@ struct Wanted {
     followers: usize,
     limits: BTreeMap<u32, usize>,
     users: HashMap<UserId, usize>,
+    /// How many players were chosen from each network, counted by choices.
+    networks: HashMap<IpAddr, usize>,
 }
 
 /// One who follows a ranking, as long as the value lives.
@@ -158,16 +193,19 @@ struct Wanted {
 pub(crate) struct Following {
     feed: Arc<Feed>,
     wish: Wish,
+    network: Option<IpAddr>,
     news: watch::Receiver<News>,
     came_at: Instant,
 }
 
-/// Follows what `selector` means on a board. [`Error::Unavailable`] when too many players have been chosen already.
+/// Follows what `selector` means on a board. [`Error::Unavailable`] when too many players have been chosen already, [`Error::TooMany`] when
+/// too many have been from `network`.
 pub(crate) fn follow(
     service: &Arc<Service>,
     board: &Arc<Board>,
     selector: &PeriodSelector,
     wish: Wish,
+    network: Option<IpAddr>,
     rendering: &'static Rendering,
 ) -> Result<Following> {
     let mut feeds = service.live.feeds();
@@ -183,11 +221,11 @@ pub(crate) fn follow(
         service.attend(looking);
         feed
     });
-    feed.wanted().add(&wish)?;
+    feed.wanted().add(&wish, network)?;
     feed.asked.notify_one();
     let feed = Arc::clone(feed);
     let news = feed.news.subscribe();
-    Ok(Following { feed, wish, news, came_at: Instant::now() })
+    Ok(Following { feed, wish, network, news, came_at: Instant::now() })
 }
 
 impl Live {
@@ -200,7 +238,7 @@ impl Live {
         // Whoever comes to follow waits, and makes another one.
         let mut feeds = self.feeds();
         let ends = always || feed.wanted().followers == 0;
-        if ends {
+        if ends && feeds.get(subject).is_some_and(|known| std::ptr::eq(Arc::as_ptr(known), feed)) {
             feeds.remove(subject);
         }
         ends
@@ -214,10 +252,18 @@ impl Feed {
 }
 
 impl Wanted {
-    fn add(&mut self, wish: &Wish) -> Result<()> {
+    fn add(&mut self, wish: &Wish, network: Option<IpAddr>) -> Result<()> {
         let others = wish.users.iter().filter(|user| !self.users.contains_key(*user)).count();
         if self.users.len() + others > MOST_CHOSEN {
             return Err(Error::unavailable("too many players of this ranking are followed already"));
+        }
+        if let (Some(network), false) = (network, wish.users.is_empty()) {
+            let chosen = self.networks.get(&network).map_or(0, |chosen| *chosen) + wish.users.len();
+            if chosen > MOST_CHOSEN_BY_NETWORK {
+                let message = format!("too many players of this ranking are followed from address {network}");
+                return Err(Error::TooMany { message, retry_after: COME_AGAIN });
+            }
+            self.networks.insert(network, chosen);
         }
         self.followers += 1;
         *self.limits.entry(wish.limit).or_default() += 1;
@@ -227,8 +273,11 @@ impl Wanted {
         Ok(())
     }
 
-    fn remove(&mut self, wish: &Wish) {
+    fn remove(&mut self, wish: &Wish, network: Option<IpAddr>) {
         self.followers -= 1;
+        if let Some(chosen) = network.and_then(|network| self.networks.get_mut(&network)) {
+            *chosen -= wish.users.len();
+        }
         if let Some(count) = self.limits.get_mut(&wish.limit) {
             *count -= 1;
         }
@@ -237,6 +286,7 @@ impl Wanted {
                 *count -= 1;
             }
         }
+        self.networks.retain(|_, chosen| *chosen > 0);
         self.limits.retain(|_, count| *count > 0);
         self.users.retain(|_, count| *count > 0);
     }
@@ -289,6 +339,46 @@ impl Following {
 
 impl Drop for Following {
     fn drop(&mut self) {
-        self.feed.wanted().remove(&self.wish);
+        self.feed.wanted().remove(&self.wish, self.network);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_chooses_all_players_for_himself() -> Result<()> {
+        let wish = |first: usize, count: usize| Wish {
+            limit: 10,
+            users: (first..first + count).filter_map(|user| format!("p{user}").parse().ok()).collect(),
+        };
+        let of = |host: u8| Some(IpAddr::from([192, 0, 2, host]));
+        let mut wanted = Wanted::default();
+        for turn in 0..MOST_CHOSEN_BY_NETWORK / 20 {
+            wanted.add(&wish(20 * turn, 20), of(1))?;
+        }
+        assert!(matches!(wanted.add(&wish(0, 1), of(1)), Err(Error::TooMany { .. })));
+        wanted.add(&wish(0, 0), of(1))?;
+        wanted.add(&wish(0, 1), of(2))?;
+        wanted.remove(&wish(0, 20), of(1));
+        wanted.add(&wish(20, 20), of(1))?;
+        // Where networks are not known, there is the limit for all.
+        for turn in 0..MOST_CHOSEN / 20 {
+            if turn >= MOST_CHOSEN_BY_NETWORK / 20 {
+                wanted.add(&wish(20 * turn, 20), None)?;
+            }
+        }
+        assert_eq!(wanted.users.len(), MOST_CHOSEN - 19, "the first choice of the second network is left");
+        assert!(matches!(wanted.add(&wish(MOST_CHOSEN, 20), of(3)), Err(Error::Unavailable { .. })));
+        wanted.add(&wish(0, 20), of(3))?;
+        // Who goes leaves nothing behind.
+        let mut left = Wanted::default();
+        left.add(&wish(0, 20), of(1))?;
+        left.add(&wish(10, 20), of(1))?;
+        left.remove(&wish(0, 20), of(1));
+        left.remove(&wish(10, 20), of(1));
+        assert!(left.users.is_empty() && left.limits.is_empty() && left.networks.is_empty());
+        Ok(())
     }
 }

@@ -5,6 +5,11 @@ use std::collections::{HashMap, HashSet};
 use super::Shown;
 use crate::rank::{Row, Standing};
 
+/// Overtakings told of one chosen player at a look, those of the nearest ranks: who leaps over a thousand is not told a thousand names.
+const MOST_OF_PLAYER: usize = 20;
+/// Overtakings told of all chosen players at a look, those of the best ranks.
+const MOST_OF_LOOK: usize = 2_000;
+
 /// That a player who was not ahead of another is ahead now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Overtaking {
@@ -17,7 +22,8 @@ pub(crate) struct Overtaking {
 }
 
 /// Whom chosen players passed, and who passed them. Told is what is certain: the two stood in this order before, or whoever is ahead now
-/// stood nowhere ahead, because everybody who did is known. Ranks are compared, so that equals have not passed each other.
+/// stood nowhere ahead, because everybody who did is known. Ranks are compared, so that equals have not passed each other. By the rank of who
+/// was passed.
 pub(super) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
     let ranks_before = ranks(before);
     let mut told = HashSet::new();
@@ -26,23 +32,34 @@ pub(super) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
         let (Some(now_stands), Some(Some(stood))) = (standing, before.standings.get(id)) else { continue };
         let (player, old_rank) = (&now_stands.player, stood.player.rank);
         let others = now_stands.above.iter().chain(&now_stands.below).chain(&now.rows);
-        for other in others.filter(|other| other.user_id != player.user_id) {
+        let mut others: Vec<&Row> = others.filter(|other| other.user_id != player.user_id).collect();
+        others.sort_by_key(|other| other.rank.abs_diff(player.rank));
+        let passed = others.into_iter().filter_map(|other| {
             let other_before = ranks_before.get(other.user_id.as_str()).copied();
-            let passed = if other.rank < player.rank && was_not_ahead(before, stood, other_before) {
-                Overtaking { player: player.clone(), old_rank, by: other.clone() }
-            } else if let Some(other_rank) = other_before.filter(|rank| *rank <= old_rank && player.rank < other.rank) {
-                Overtaking { player: other.clone(), old_rank: other_rank, by: player.clone() }
-            } else {
+            if other.rank < player.rank && was_not_ahead(before, stood, other_before) {
+                return Some(Overtaking { player: player.clone(), old_rank, by: other.clone() });
+            }
+            let other_rank = other_before.filter(|rank| *rank <= old_rank && player.rank < other.rank)?;
+            Some(Overtaking { player: other.clone(), old_rank: other_rank, by: player.clone() })
+        });
+        let mut of_player = HashSet::new();
+        for passed in passed {
+            let pair = (passed.player.user_id.clone(), passed.by.user_id.clone());
+            if !of_player.insert(pair.clone()) {
                 continue;
-            };
-            if told.insert((passed.player.user_id.clone(), passed.by.user_id.clone())) {
+            }
+            if told.insert(pair) {
                 found.push(passed);
+            }
+            if of_player.len() == MOST_OF_PLAYER {
+                break;
             }
         }
     }
     found.sort_by(|a, b| {
         (a.player.rank, &a.player.user_id, a.by.rank).cmp(&(b.player.rank, &b.player.user_id, b.by.rank))
     });
+    found.truncate(MOST_OF_LOOK);
     found
 }
 
@@ -100,6 +117,7 @@ mod tests {
         Shown {
             header: header(),
             tag: String::new(),
+            revision: 0,
             rows: rows[..limit.min(rows.len())].to_vec(),
             limit: 0,
             standings: chosen.iter().map(standing).collect(),
@@ -166,5 +184,21 @@ mod tests {
         let before = shown(&[("a", 50)], 1, &["b"]);
         let now = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
         assert_eq!(told(&before, &now), []);
+    }
+
+    #[test]
+    fn who_leaps_over_many_is_told_of_the_nearest() {
+        let ids: Vec<String> = (0..60).map(|n| format!("p{n}")).collect();
+        let at: Vec<(&str, i64)> = ids.iter().zip(0..).map(|(id, n)| (&**id, 1_000 - n)).collect();
+        let before = shown(&at, 100, &["p50"]);
+        let mut moved = at.clone();
+        let leaper = moved.remove(50);
+        moved.insert(5, leaper);
+        for (one, place) in moved.iter_mut().zip(0..) {
+            one.1 = 2_000 - place;
+        }
+        let told = told(&before, &shown(&moved, 100, &["p50"]));
+        let nearest: Vec<_> = (5..25).map(|n| one(&format!("p{n}"), "p50", n + 1, n + 2)).collect();
+        assert_eq!(told, nearest);
     }
 }

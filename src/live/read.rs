@@ -20,6 +20,8 @@ use crate::{
 
 /// How often a ranking or an archive that turns out to be replaced is looked up again.
 const MOST_LOOK_UPS: usize = 4;
+/// Players of an archive, one statement for each, that a look reads; the looks after it read the others.
+const ARCHIVED_AT_ONCE: usize = 100;
 /// Neighbours that are read on each side of a chosen player: more than are shown, so that more is known of who passed whom.
 const AROUND: u32 = 5;
 
@@ -29,6 +31,8 @@ pub(super) struct Shown {
     pub(super) header: Header,
     /// Names the state.
     pub(super) tag: String,
+    /// Profile revision: which names are shown.
+    pub(super) revision: i64,
     /// The first players.
     pub(super) rows: Vec<Row>,
     /// How many were asked for.
@@ -40,9 +44,12 @@ pub(super) struct Shown {
 impl Shown {
     /// Whether it is the state of this name, and has all that is wanted.
     fn is(&self, tag: &str, wanted: &Wanted) -> bool {
-        self.tag == tag
-            && wanted.limit() <= self.limit
-            && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
+        self.tag == tag && self.has(wanted)
+    }
+
+    /// Whether it has all that is wanted.
+    pub(super) fn has(&self, wanted: &Wanted) -> bool {
+        wanted.limit() <= self.limit && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
     }
 }
 
@@ -57,7 +64,8 @@ impl Wanted {
     }
 }
 
-/// What is wanted of what `selector` means on a board; `None` when it is all in `last`, and the state still that.
+/// What is wanted of what `selector` means on a board, of an archive perhaps not yet each player; `None` when it is all in `last`, and the
+/// state still that.
 pub(super) async fn read(
     service: &Service,
     board: &Board,
@@ -89,7 +97,7 @@ pub(super) async fn read(
                 }
                 match state {
                     Some((state, size)) => {
-                        of_archive(service, board, selector, (&meant, archive), (&state, size), wanted).await?
+                        of_archive(service, board, selector, (&meant, archive), (&state, size), wanted, last).await?
                     }
                     None => None,
                 }
@@ -117,6 +125,7 @@ fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
     Shown {
         header: rank::header(period, state),
         tag: tag(period, 0, state),
+        revision: state.revision,
         rows: Vec::new(),
         limit: wanted.limit(),
         standings: wanted.user_ids().into_iter().map(|id| (id, None)).collect(),
@@ -141,14 +150,15 @@ async fn of_ranking(
     Ok(Some(Shown {
         header: rank::header(&meant.period, &found.state),
         tag: tag(&meant.period, ranking.ranking_id, &found.state),
+        revision: found.state.revision,
         rows: found.rows,
         limit,
         standings,
     }))
 }
 
-/// An archive, which hardly ever changes, by as many statements as there are chosen players; its top as it was frozen, as far as that
-/// goes. `None` when it is no longer the one that was meant.
+/// An archive, which hardly ever changes, by as many statements as there are chosen players that `last` does not know; its top as it was
+/// frozen, as far as that goes. `None` when it is no longer the one that was meant.
 async fn of_archive(
     service: &Service,
     board: &Board,
@@ -156,8 +166,9 @@ async fn of_archive(
     (meant, archive): (&MeantPeriod, ArchiveRef),
     (state, size): (&ArchiveState, u32),
     wanted: &Wanted,
+    last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
-    let limit = wanted.limit();
+    let (limit, tag) = (wanted.limit(), archive_tag(&meant.period, state));
     let Some(frozen) = frozen::frozen(service, meant, state, size).await? else { return Ok(None) };
     let rows = if let Some(rows) = frozen.first(limit) {
         rows.to_vec()
@@ -167,8 +178,18 @@ async fn of_archive(
         rows
     };
     let header = rank::archive_header(&meant.period, state);
+    let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
     let mut standings = HashMap::with_capacity(wanted.users.len());
+    let mut unread = 0;
     for user in wanted.users.keys() {
+        if let Some(standing) = known.and_then(|known| known.get(user.as_str())) {
+            standings.insert(user.to_string(), standing.clone());
+            continue;
+        }
+        unread += 1;
+        if unread > ARCHIVED_AT_ONCE {
+            continue;
+        }
         let standing = match rank::standing(service, board, selector, user, AROUND).await {
             Ok(standing) if standing.header.version != header.version => return Ok(None),
             Ok(standing) => Some(standing),
@@ -178,5 +199,5 @@ async fn of_archive(
         standings.insert(user.to_string(), standing);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();
-    Ok(Some(Shown { header, tag: archive_tag(&meant.period, state), rows, limit, standings }))
+    Ok(Some(Shown { header, tag, revision: state.revision, rows, limit, standings }))
 }

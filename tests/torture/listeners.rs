@@ -1,7 +1,8 @@
 //! Thousands who follow one board while it is written to: how soon they are shown what was acknowledged, what each of them costs, and what
 //! writers and readers notice of them.
 //!
-//! `CENTILE_TRIAL_LISTENERS`, `CENTILE_TRIAL_SCORES` (a second) and `CENTILE_TRIAL_SECONDS` (of each of six turns) for less of it.
+//! `CENTILE_TRIAL_LISTENERS`, `CENTILE_TRIAL_SCORES` (a second), `CENTILE_TRIAL_CHOSEN` (players that some of the listeners follow) and
+//! `CENTILE_TRIAL_SECONDS` (of each of six turns) for less of it, or more.
 
 use std::{
     env,
@@ -38,7 +39,7 @@ const MARKED_EVERY: Duration = Duration::from_millis(500);
 const MARK: &[u8] = br#""user_name":"marker","avatar":null,"score":"#;
 /// The player's first score; each that follows is one more.
 const ALWAYS_FIRST: usize = 1_000_000_000;
-/// One listener of so many chooses a player of its own.
+/// One listener of so many chooses a player besides the top.
 const CHOOSES: usize = 10;
 
 fn asked_for(name: &str, default: u64) -> u64 {
@@ -152,6 +153,7 @@ async fn work(client: &Client, address: &str, key: &str, scores: u64, seconds: u
 async fn listeners_are_shown_what_happens_within_a_second() {
     let listeners = usize::try_from(asked_for("CENTILE_TRIAL_LISTENERS", 5_000)).unwrap();
     let (scores, seconds) = (asked_for("CENTILE_TRIAL_SCORES", 1_000), asked_for("CENTILE_TRIAL_SECONDS", 20));
+    let chosen_players = u32::try_from(asked_for("CENTILE_TRIAL_CHOSEN", 100)).unwrap();
     let mut trial = Trial::begin(
         "listeners",
         format!("{listeners} listeners"),
@@ -192,7 +194,7 @@ async fn listeners_are_shown_what_happens_within_a_second() {
         let place = serve.url.strip_prefix("http://").unwrap().to_owned();
         let mut all = JoinSet::new();
         for listener in 0..listeners {
-            let chosen = (listener % CHOOSES == 0).then(|| rand::rng().random_range(0..PLAYERS));
+            let chosen = (listener % CHOOSES == 0).then(|| rand::rng().random_range(0..chosen_players));
             all.spawn(listen(place.clone(), chosen, Arc::clone(&marks)));
             if listener % 100 == 99 {
                 sleep(Duration::from_millis(20)).await;
@@ -222,7 +224,7 @@ async fn listeners_are_shown_what_happens_within_a_second() {
 
     let mut delays = marks.delays.lock().unwrap().clone();
     let wanted = marked * listeners as u64;
-    trial.saw(format!("{listeners} listeners, one in {CHOOSES} with a player; {scores} scores and {READS} ranks a second; six turns of {seconds} s"));
+    trial.saw(format!("{listeners} listeners, one in {CHOOSES} with one of {chosen_players} players; {scores} scores and {READS} ranks a second; six turns of {seconds} s"));
     trial.expect(delays.len() as u64 == wanted, format!("{} of {wanted} marks were shown", delays.len()));
     let (p50, p99) = (percentile(&mut delays, 50.0), percentile(&mut delays, 99.0));
     trial.expect(p99 <= 1_000.0, format!("from the answer to the event {p50:.0} ms at p50, {p99:.0} ms at p99"));

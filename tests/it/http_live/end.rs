@@ -34,10 +34,11 @@ async fn a_stream_ends_with_its_key() {
     // Who came without a key may not read any more.
     site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
     let begun = Instant::now();
-    open.end().await;
+    post(&site, "ada", 1).await;
+    // Not even once more.
+    assert_eq!(open.next().await.map(|event| event.data), None);
     assert!(begun.elapsed() < NOTICED, "{:?}", begun.elapsed());
     assert_eq!(super::ask(&site.serve, EVENTS, &[]).await.status(), 401);
-    post(&site, "ada", 1).await;
     with_key.one("changed").await;
     // Not by this instance, which would know at once.
     let id = key.split('_').nth(1).unwrap();
