@@ -29,7 +29,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
             `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` say how many may be made at once, how many of \
             them are left, and in how many seconds all of them will be. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
             have (405, with `Allow`).",
-        license(name = "MIT OR Apache-2.0"),
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
     paths(
         list::list,

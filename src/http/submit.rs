@@ -182,6 +182,7 @@ impl From<NewStanding> for NewStandingResponse {
 /// An event that is in the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AcceptedResponse {
+    status: AcceptedStatus,
     /// Whether this is the answer of an earlier call with the same id.
     repeated: bool,
     /// Id of the score transaction in the ledger.
@@ -194,10 +195,18 @@ pub(super) struct AcceptedResponse {
     periods: BTreeMap<String, NewStandingResponse>,
 }
 
+/// The word for an event that is in the ledger.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum AcceptedStatus {
+    Accepted,
+}
+
 impl From<Accepted> for AcceptedResponse {
     fn from(accepted: Accepted) -> Self {
         let periods = accepted.periods.into_iter();
         Self {
+            status: AcceptedStatus::Accepted,
             repeated: accepted.repeated,
             transaction_id: accepted.transaction_id,
             occurred_at: accepted.occurred_at,
@@ -209,6 +218,7 @@ impl From<Accepted> for AcceptedResponse {
 /// An event that broke a rule of its board, and is kept apart until an administrator decides.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct QuarantinedResponse {
+    status: QuarantinedStatus,
     /// Whether this is the answer of an earlier call with the same id.
     repeated: bool,
     /// Its id in the board's quarantine.
@@ -219,26 +229,53 @@ pub(super) struct QuarantinedResponse {
     detail: String,
 }
 
+/// The word for an event that is kept apart.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum QuarantinedStatus {
+    Quarantined,
+}
+
 impl From<Quarantined> for QuarantinedResponse {
     fn from(quarantined: Quarantined) -> Self {
         let Quarantined { quarantine_id, why, repeated } = quarantined;
-        Self { repeated, quarantine_id, detail: why }
+        Self { status: QuarantinedStatus::Quarantined, repeated, quarantine_id, detail: why }
     }
 }
 
-/// What became of one event.
+/// An event of a list that was refused.
 #[derive(Debug, Serialize, ToSchema)]
-#[serde(tag = "status", rename_all = "snake_case")]
+pub(super) struct RefusedResponse {
+    status: RefusedStatus,
+    /// Why.
+    error: Problem,
+}
+
+/// The word for an event that was refused.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum RefusedStatus {
+    Refused,
+}
+
+impl From<Error> for RefusedResponse {
+    fn from(error: Error) -> Self {
+        Self { status: RefusedStatus::Refused, error: Problem::of(&error) }
+    }
+}
+
+/// What became of one event. Each of these has its word in `status`, and a name in the document: from schemas without a name makers of clients
+/// make none, or nothing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(description = "What became of one event; `status` says which.")]
+#[serde(untagged)]
 pub(super) enum EventResult {
     /// It is in the ledger.
     Accepted(AcceptedResponse),
     /// It is not, and waits for an administrator.
     Quarantined(QuarantinedResponse),
     /// It is not, and `error` says why.
-    Refused {
-        /// Why.
-        error: Problem,
-    },
+    Refused(RefusedResponse),
 }
 
 /// What became of the events of a list.
@@ -343,7 +380,7 @@ fn merged(refusals: Vec<Option<Error>>, outcomes: Vec<Outcome>) -> Result<Vec<Ev
         results.push(match outcome {
             Outcome::Accepted(accepted) => EventResult::Accepted(accepted.into()),
             Outcome::Quarantined(quarantined) => EventResult::Quarantined(quarantined.into()),
-            Outcome::Refused(error) => EventResult::Refused { error: Problem::of(&at(index, error)) },
+            Outcome::Refused(error) => EventResult::Refused(at(index, error).into()),
         });
     }
     if outcomes.next().is_some() { Err(miscounted()) } else { Ok(results) }
