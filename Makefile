@@ -13,7 +13,7 @@ FUZZ_SECONDS := 600
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check advisories bench bench-full bench-computation torture fuzz slow fmt schema prepare clean
+.PHONY: help setup run test check advisories clients bench bench-full bench-computation torture fuzz slow fmt schema prepare clean
 
 help: ## Shows this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -32,7 +32,7 @@ test: setup ## Runs all tests, against servers of their own
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status
 
-check: setup $(SQLX) $(DENY) ## Checks format, lints, licences and sources of what is built on, sql/schema.sql and .sqlx
+check: setup $(SQLX) $(DENY) ## Checks format, lints, licences and sources of what is built on, sql/schema.sql, .sqlx and clients/
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(DENY) --locked check --hide-inclusion-graph licenses bans sources
@@ -42,11 +42,17 @@ check: setup $(SQLX) $(DENY) ## Checks format, lints, licences and sources of wh
 	cargo run --quiet --example devdb -- schema-check
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
 		with-database cargo sqlx prepare --check -- --all-targets
+	scripts/setup.sh test
+	scripts/clients.sh check
 
 # The database of advisories is a repository of its own; where it cannot be fetched the rest is checked all the same.
 advisories: $(DENY) ## Looks for known faults in what is built on, where the database of advisories can be reached
 	@if $(DENY) fetch db; then $(DENY) --locked --offline check advisories; \
 	else echo 'advisories not checked: the database cannot be reached'; fi
+
+clients: setup ## Makes clients/ anew, after a change of docs/openapi.json
+	@scripts/setup.sh test
+	scripts/clients.sh make
 
 bench: setup ## Compares Centile with plain SQL, bucket tables and Redis: 1 M players, half an hour
 	@scripts/setup.sh bench
@@ -102,4 +108,4 @@ $(DENY):
 clean: ## Removes what was built, and the demo's data
 	cargo clean
 	for link in .centile/*/elsewhere .centile/*/*/elsewhere; do ! test -L "$$link" || rm -rf "$$(readlink "$$link")"; done
-	rm -rf .centile
+	rm -rf .centile clients/typescript/node_modules clients/typescript/build

@@ -11,6 +11,7 @@ mod cli_demo;
 mod cli_import;
 mod cli_migrate;
 mod cli_verify;
+mod clients;
 mod dependencies;
 mod explain;
 mod fault_close;

@@ -1,0 +1,256 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.act_request import ActRequest
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    board: str,
+    quarantine_id: int,
+    *,
+    body: ActRequest | None | Unset = UNSET,
+) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+
+    _kwargs: dict[str, Any] = {
+        "method": "post",
+        "url": "/v1/boards/{board}/quarantine/{quarantine_id}/reject".format(
+            board=quote(str(board), safe=""),
+            quarantine_id=quote(str(quarantine_id), safe=""),
+        ),
+    }
+
+    if isinstance(body, ActRequest):
+        _kwargs["json"] = body.to_dict()
+    else:
+        _kwargs["json"] = body
+
+    headers["Content-Type"] = "application/json"
+
+    _kwargs["headers"] = headers
+    return _kwargs
+
+
+def _parse_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Any | Problem | None:
+    if response.status_code == 204:
+        response_204 = cast(Any, None)
+        return response_204
+
+    if response.status_code == 400:
+        response_400 = Problem.from_dict(response.json())
+
+        return response_400
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 408:
+        response_408 = Problem.from_dict(response.json())
+
+        return response_408
+
+    if response.status_code == 409:
+        response_409 = Problem.from_dict(response.json())
+
+        return response_409
+
+    if response.status_code == 413:
+        response_413 = Problem.from_dict(response.json())
+
+        return response_413
+
+    if response.status_code == 415:
+        response_415 = Problem.from_dict(response.json())
+
+        return response_415
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
+
+    if response.status_code == 500:
+        response_500 = Problem.from_dict(response.json())
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(*, client: AuthenticatedClient | Client, response: httpx.Response) -> Response[Any | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    board: str,
+    quarantine_id: int,
+    *,
+    client: AuthenticatedClient,
+    body: ActRequest | None | Unset = UNSET,
+) -> Response[Any | Problem]:
+    """Reject an event
+
+     Needs an admin key. The event never enters the ledger. Rejecting it again changes nothing.
+
+    Args:
+        board (str):
+        quarantine_id (int):
+        body (ActRequest | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        board=board,
+        quarantine_id=quarantine_id,
+        body=body,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    board: str,
+    quarantine_id: int,
+    *,
+    client: AuthenticatedClient,
+    body: ActRequest | None | Unset = UNSET,
+) -> Any | Problem | None:
+    """Reject an event
+
+     Needs an admin key. The event never enters the ledger. Rejecting it again changes nothing.
+
+    Args:
+        board (str):
+        quarantine_id (int):
+        body (ActRequest | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | Problem
+    """
+
+    return sync_detailed(
+        board=board,
+        quarantine_id=quarantine_id,
+        client=client,
+        body=body,
+    ).parsed
+
+
+async def asyncio_detailed(
+    board: str,
+    quarantine_id: int,
+    *,
+    client: AuthenticatedClient,
+    body: ActRequest | None | Unset = UNSET,
+) -> Response[Any | Problem]:
+    """Reject an event
+
+     Needs an admin key. The event never enters the ledger. Rejecting it again changes nothing.
+
+    Args:
+        board (str):
+        quarantine_id (int):
+        body (ActRequest | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        board=board,
+        quarantine_id=quarantine_id,
+        body=body,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    board: str,
+    quarantine_id: int,
+    *,
+    client: AuthenticatedClient,
+    body: ActRequest | None | Unset = UNSET,
+) -> Any | Problem | None:
+    """Reject an event
+
+     Needs an admin key. The event never enters the ledger. Rejecting it again changes nothing.
+
+    Args:
+        board (str):
+        quarantine_id (int):
+        body (ActRequest | None | Unset):
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            board=board,
+            quarantine_id=quarantine_id,
+            client=client,
+            body=body,
+        )
+    ).parsed

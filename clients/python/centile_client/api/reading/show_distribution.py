@@ -1,0 +1,224 @@
+from http import HTTPStatus
+from typing import Any, cast
+from urllib.parse import quote
+
+import httpx
+
+from ... import errors
+from ...client import AuthenticatedClient, Client
+from ...models.distribution_response import DistributionResponse
+from ...models.problem import Problem
+from ...types import UNSET, Response, Unset
+
+
+def _get_kwargs(
+    board: str,
+    *,
+    period: str | Unset = UNSET,
+) -> dict[str, Any]:
+
+    params: dict[str, Any] = {}
+
+    params["period"] = period
+
+    params = {k: v for k, v in params.items() if v is not UNSET and v is not None}
+
+    _kwargs: dict[str, Any] = {
+        "method": "get",
+        "url": "/v1/boards/{board}/distribution".format(
+            board=quote(str(board), safe=""),
+        ),
+        "params": params,
+    }
+
+    return _kwargs
+
+
+def _parse_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Any | DistributionResponse | Problem | None:
+    if response.status_code == 200:
+        response_200 = DistributionResponse.from_dict(response.json())
+
+        return response_200
+
+    if response.status_code == 304:
+        response_304 = cast(Any, None)
+        return response_304
+
+    if response.status_code == 401:
+        response_401 = Problem.from_dict(response.json())
+
+        return response_401
+
+    if response.status_code == 403:
+        response_403 = Problem.from_dict(response.json())
+
+        return response_403
+
+    if response.status_code == 404:
+        response_404 = Problem.from_dict(response.json())
+
+        return response_404
+
+    if response.status_code == 422:
+        response_422 = Problem.from_dict(response.json())
+
+        return response_422
+
+    if response.status_code == 429:
+        response_429 = Problem.from_dict(response.json())
+
+        return response_429
+
+    if response.status_code == 500:
+        response_500 = Problem.from_dict(response.json())
+
+        return response_500
+
+    if response.status_code == 503:
+        response_503 = Problem.from_dict(response.json())
+
+        return response_503
+
+    if client.raise_on_unexpected_status:
+        raise errors.UnexpectedStatus(response.status_code, response.content)
+    else:
+        return None
+
+
+def _build_response(
+    *, client: AuthenticatedClient | Client, response: httpx.Response
+) -> Response[Any | DistributionResponse | Problem]:
+    return Response(
+        status_code=HTTPStatus(response.status_code),
+        content=response.content,
+        headers=response.headers,
+        parsed=_parse_response(client=client, response=response),
+    )
+
+
+def sync_detailed(
+    board: str,
+    *,
+    client: AuthenticatedClient | Client,
+    period: str | Unset = UNSET,
+) -> Response[Any | DistributionResponse | Problem]:
+    """Read how scores are spread
+
+    Args:
+        board (str):
+        period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
+            `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
+            `week:previous`; a season as `season:spring`. Example: week.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | DistributionResponse | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        board=board,
+        period=period,
+    )
+
+    response = client.get_httpx_client().request(
+        **kwargs,
+    )
+
+    return _build_response(client=client, response=response)
+
+
+def sync(
+    board: str,
+    *,
+    client: AuthenticatedClient | Client,
+    period: str | Unset = UNSET,
+) -> Any | DistributionResponse | Problem | None:
+    """Read how scores are spread
+
+    Args:
+        board (str):
+        period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
+            `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
+            `week:previous`; a season as `season:spring`. Example: week.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | DistributionResponse | Problem
+    """
+
+    return sync_detailed(
+        board=board,
+        client=client,
+        period=period,
+    ).parsed
+
+
+async def asyncio_detailed(
+    board: str,
+    *,
+    client: AuthenticatedClient | Client,
+    period: str | Unset = UNSET,
+) -> Response[Any | DistributionResponse | Problem]:
+    """Read how scores are spread
+
+    Args:
+        board (str):
+        period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
+            `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
+            `week:previous`; a season as `season:spring`. Example: week.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Response[Any | DistributionResponse | Problem]
+    """
+
+    kwargs = _get_kwargs(
+        board=board,
+        period=period,
+    )
+
+    response = await client.get_async_httpx_client().request(**kwargs)
+
+    return _build_response(client=client, response=response)
+
+
+async def asyncio(
+    board: str,
+    *,
+    client: AuthenticatedClient | Client,
+    period: str | Unset = UNSET,
+) -> Any | DistributionResponse | Problem | None:
+    """Read how scores are spread
+
+    Args:
+        board (str):
+        period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
+            `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
+            `week:previous`; a season as `season:spring`. Example: week.
+
+    Raises:
+        errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
+        httpx.TimeoutException: If the request takes longer than Client.timeout.
+
+    Returns:
+        Any | DistributionResponse | Problem
+    """
+
+    return (
+        await asyncio_detailed(
+            board=board,
+            client=client,
+            period=period,
+        )
+    ).parsed

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# The clients in clients/, which are made from docs/openapi.json:
+#
+#     scripts/clients.sh make     makes them anew, and writes down of which document they are
+#     scripts/clients.sh check    fails where that would change anything
+#     scripts/clients.sh tools    installs what their tests need; quick when nothing is missing
+#
+# The generators' versions are in clients/typescript/package-lock.json and clients/python/generator.txt.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+readonly tools=.centile/tools
+readonly types=clients/typescript/centile.d.ts package=clients/python/centile_client document=docs/openapi.json
+readonly made_of=clients/openapi.sha256
+mkdir -p "$tools"
+
+# One installs or makes, whoever else comes waits.
+exec 9>"$tools/clients.lock"
+flock 9
+
+# Installs what the lockfile names: the generator, the compiler, and what the client and its test need.
+install_node() {
+    local folder=clients/typescript
+    if cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed"; then return; fi
+    npm ci --prefix "$folder" --silent --no-update-notifier
+    cp "$folder/package-lock.json" "$folder/node_modules/.installed"
+}
+
+# Makes folder $1 a Python environment with the packages that file $2 names.
+install_python() {
+    if cmp -s "$2" "$1/installed.txt"; then return; fi
+    rm -rf "$1"
+    python3 -m venv "$1"
+    "$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
+    cp "$2" "$1/installed.txt"
+}
+
+install_tools() {
+    install_node
+    install_python "$tools/clients-python" clients/python/requirements.txt
+}
+
+# Makes the clients in folder $1.
+make_in() {
+    local log=$1/python.log
+    install_node
+    install_python "$tools/openapi-python-client" clients/python/generator.txt
+    clients/typescript/node_modules/.bin/openapi-typescript "$document" --root-types --root-types-no-schema-prefix \
+        --output "$1/centile.d.ts" >/dev/null
+    # What it cannot make it only warns of, and leaves out.
+    PATH="$PWD/$tools/openapi-python-client/bin:$PATH" openapi-python-client generate --path "$document" --meta none \
+        --config clients/python/generator.yaml --output-path "$1/centile_client" --fail-on-warning >"$log" 2>&1 || {
+        cat "$log" >&2
+        return 1
+    }
+    rm -rf "$1/centile_client/.ruff_cache"
+}
+
+folder=$(mktemp -d "$tools/clients.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+case ${1:-} in
+    make)
+        make_in "$folder"
+        mv "$folder/centile.d.ts" "$types"
+        rm -rf "$package"
+        mv "$folder/centile_client" "$package"
+        sha256sum "$document" >"$made_of"
+        ;;
+    check)
+        make_in "$folder"
+        if ! diff -q "$folder/centile.d.ts" "$types" || ! diff -qr --exclude=__pycache__ "$folder/centile_client" "$package"; then
+            echo 'the clients are not what their generators make of docs/openapi.json: make clients' >&2
+            exit 1
+        fi
+        ;;
+    tools) install_tools ;;
+    *)
+        echo 'scripts/clients.sh make | check | tools' >&2
+        exit 2
+        ;;
+esac

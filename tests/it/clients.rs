@@ -1,0 +1,55 @@
+//! The clients in `clients/`: made of the document as it is, and able to talk to the service.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use crate::{http_api::site::Site, support::TestDb};
+
+/// A file or folder of the repository.
+fn at(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// Runs a client's test in its folder against a service whose board `arena` is empty, and looks what it has left there.
+async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"slug": "arena"}), &[]).await;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(at(folder));
+    command.env("CENTILE_URL", &site.serve.url).env("CENTILE_KEY", &site.server_key);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap();
+    let output = output.unwrap_or_else(|error| panic!("{program}: {error}; scripts/setup.sh test installs it"));
+    let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    // A runner that found no test would have been content, too.
+    let ada = site.get("/v1/boards/arena/scores/ada").await.is(200);
+    assert_eq!((&ada["score"], &ada["rank"], &ada["players"]), (&json!(50), &json!(2), &json!(2)), "{told}");
+}
+
+#[tokio::test]
+async fn the_typescript_client_talks_to_the_service() {
+    talks_to_the_service("clients/typescript", "npm", &["test", "--silent"]).await;
+}
+
+#[tokio::test]
+async fn the_python_client_talks_to_the_service() {
+    let python = at(".centile/tools/clients-python/bin/python");
+    talks_to_the_service("clients/python", python.to_str().unwrap(), &["-B", "-m", "unittest", "test_client"]).await;
+}
+
+#[test]
+fn no_client_is_older_than_the_document() {
+    let digest = Sha256::digest(fs::read(at("docs/openapi.json")).unwrap());
+    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let made_of = fs::read_to_string(at("clients/openapi.sha256")).unwrap();
+    assert_eq!(made_of.split_whitespace().next(), Some(&*digest), "docs/openapi.json has changed: make clients");
+}
+
+#[test]
+fn the_lockfile_names_no_registry() {
+    let lock = fs::read_to_string(at("clients/typescript/package-lock.json")).unwrap();
+    assert!(!lock.contains("\"resolved\""));
+}
