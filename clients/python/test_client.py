@@ -59,9 +59,15 @@ class ClientTest(unittest.TestCase):
 
         top = list_scores.sync("arena", client=self.anyone, from_=1, limit=2)
         self.assertEqual([(row.rank, row.user_id, row.score) for row in top.scores], [(1, "bob/é", large), (2, "ada", 50)])
-        chosen = query_scores.sync("arena", client=self.anyone, body=ChosenRequest(users=["ada", "nobody"]))
-        self.assertIsInstance(chosen, ChosenResponse)
-        self.assertEqual((chosen.scores[0].rank, chosen.missing), (2, ["nobody"]))
+        page = list_scores.sync("arena", client=self.anyone, limit=1)
+        rest = list_scores.sync("arena", client=self.anyone, cursor=page.next_)
+        self.assertEqual([(row.rank, row.user_id) for row in rest.scores], [(2, "ada")])
+        wanted = ["ada", "nobody"]
+        by_list = list_scores.sync("arena", client=self.anyone, users=wanted)
+        by_query = query_scores.sync("arena", client=self.anyone, body=ChosenRequest(users=wanted))
+        for chosen in by_list, by_query:
+            self.assertIsInstance(chosen, ChosenResponse)
+            self.assertEqual((chosen.scores[0].rank, chosen.missing), (2, ["nobody"]))
         rank = show_standing.sync("arena", "bob/é", client=self.anyone)
         self.assertIsInstance(rank, StandingResponse)
         self.assertEqual((rank.rank, rank.below[0].user_id), (1, "ada"))

@@ -2645,9 +2645,9 @@ export interface operations {
                  *     are read in the same way.
                  */
                 period?: components["schemas"]["Period"];
-                /** @description Most rows of the page. */
+                /** @description Most rows of the page; 10 when absent. Does not go with `users`. */
                 limit?: number;
-                /** @description Position of the first row. Does not go with `cursor`. */
+                /** @description Position of the first row; 1 when this and `cursor` are absent. Does not go with `cursor` or `users`. */
                 from?: number;
                 /** @description `next` of an earlier page: no player who stays put is repeated or skipped. */
                 cursor?: string;

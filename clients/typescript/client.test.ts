@@ -37,6 +37,11 @@ test("scores are written, read and followed", { timeout: 60_000 }, async () => {
 
   const top = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { from: 1, limit: 2 } } });
   assert.deepEqual(top.data?.scores.map((row) => [row.rank, row.user_id]), [[1, "bob/é"], [2, "ada"]]);
+  const page = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { limit: 1 } } });
+  assert(page.data && "next" in page.data && page.data.next);
+  const cursor = page.data.next;
+  const rest = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { cursor } } });
+  assert.deepEqual(rest.data?.scores.map((row) => [row.rank, row.user_id]), [[2, "ada"]]);
   const chosen = await anyone.GET("/v1/boards/{board}/scores", { params: { path: arena, query: { users: ["ada", "nobody"] } } });
   assert(chosen.data && "missing" in chosen.data);
   assert.deepEqual([chosen.data.scores[0]?.rank, chosen.data.missing], [2, ["nobody"]]);

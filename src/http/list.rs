@@ -45,11 +45,12 @@ pub(super) struct ListQuery {
     /// are read in the same way.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
-    /// Most rows of the page.
-    #[param(minimum = 1, maximum = 1000, default = 10)]
+    // No `default` here nor in `from`: generated clients send what the document names as one, also with what it does not go with.
+    /// Most rows of the page; 10 when absent. Does not go with `users`.
+    #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,
-    /// Position of the first row. Does not go with `cursor`.
-    #[param(minimum = 1, default = 1)]
+    /// Position of the first row; 1 when this and `cursor` are absent. Does not go with `cursor` or `users`.
+    #[param(minimum = 1)]
     from: Option<u64>,
     /// `next` of an earlier page: no player who stays put is repeated or skipped.
     #[param(min_length = 1)]

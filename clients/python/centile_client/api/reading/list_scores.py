@@ -16,8 +16,8 @@ def _get_kwargs(
     board: str,
     *,
     period: str | Unset = UNSET,
-    limit: int | Unset = 10,
-    from_: int | Unset = 1,
+    limit: int | Unset = UNSET,
+    from_: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
     users: list[str] | Unset = UNSET,
 ) -> dict[str, Any]:
@@ -140,8 +140,8 @@ def sync_detailed(
     *,
     client: AuthenticatedClient | Client,
     period: str | Unset = UNSET,
-    limit: int | Unset = 10,
-    from_: int | Unset = 1,
+    limit: int | Unset = UNSET,
+    from_: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
     users: list[str] | Unset = UNSET,
 ) -> Response[Any | ChosenResponse | PageResponse | Problem]:
@@ -166,8 +166,8 @@ def sync_detailed(
         period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
             `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
             `week:previous`; a season as `season:spring`. Example: week.
-        limit (int | Unset):  Default: 10.
-        from_ (int | Unset):  Default: 1.
+        limit (int | Unset):
+        from_ (int | Unset):
         cursor (str | Unset):
         users (list[str] | Unset):
 
@@ -200,8 +200,8 @@ def sync(
     *,
     client: AuthenticatedClient | Client,
     period: str | Unset = UNSET,
-    limit: int | Unset = 10,
-    from_: int | Unset = 1,
+    limit: int | Unset = UNSET,
+    from_: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
     users: list[str] | Unset = UNSET,
 ) -> Any | ChosenResponse | PageResponse | Problem | None:
@@ -226,8 +226,8 @@ def sync(
         period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
             `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
             `week:previous`; a season as `season:spring`. Example: week.
-        limit (int | Unset):  Default: 10.
-        from_ (int | Unset):  Default: 1.
+        limit (int | Unset):
+        from_ (int | Unset):
         cursor (str | Unset):
         users (list[str] | Unset):
 
@@ -255,8 +255,8 @@ async def asyncio_detailed(
     *,
     client: AuthenticatedClient | Client,
     period: str | Unset = UNSET,
-    limit: int | Unset = 10,
-    from_: int | Unset = 1,
+    limit: int | Unset = UNSET,
+    from_: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
     users: list[str] | Unset = UNSET,
 ) -> Response[Any | ChosenResponse | PageResponse | Problem]:
@@ -281,8 +281,8 @@ async def asyncio_detailed(
         period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
             `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
             `week:previous`; a season as `season:spring`. Example: week.
-        limit (int | Unset):  Default: 10.
-        from_ (int | Unset):  Default: 1.
+        limit (int | Unset):
+        from_ (int | Unset):
         cursor (str | Unset):
         users (list[str] | Unset):
 
@@ -313,8 +313,8 @@ async def asyncio(
     *,
     client: AuthenticatedClient | Client,
     period: str | Unset = UNSET,
-    limit: int | Unset = 10,
-    from_: int | Unset = 1,
+    limit: int | Unset = UNSET,
+    from_: int | Unset = UNSET,
     cursor: str | Unset = UNSET,
     users: list[str] | Unset = UNSET,
 ) -> Any | ChosenResponse | PageResponse | Problem | None:
@@ -339,8 +339,8 @@ async def asyncio(
         period (str | Unset): `all_time`, `day`, `week` or `month`; one of the past as
             `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
             `week:previous`; a season as `season:spring`. Example: week.
-        limit (int | Unset):  Default: 10.
-        from_ (int | Unset):  Default: 1.
+        limit (int | Unset):
+        from_ (int | Unset):
         cursor (str | Unset):
         users (list[str] | Unset):
 
