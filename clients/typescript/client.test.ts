@@ -1,10 +1,11 @@
-// The client against the service at CENTILE_URL, with a server key in CENTILE_KEY: an empty board named arena.
+// The client against the service at CENTILE_URL, with a server key in CENTILE_KEY and two empty boards: `main`, for the README's
+// lines, and `arena`.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
 import test from "node:test";
 
-import type { ChangedEvent, StartedEvent, paths } from "centile-client";
-import { EventSource } from "eventsource";
+import type { paths } from "centile-client";
 import createClient from "openapi-fetch";
 
 const baseUrl = process.env.CENTILE_URL ?? "";
@@ -12,21 +13,11 @@ const anyone = createClient<paths>({ baseUrl });
 const server = createClient<paths>({ baseUrl, headers: { Authorization: `Bearer ${process.env.CENTILE_KEY}` } });
 const arena = { board: "arena" };
 
-test("scores are written, read and followed", { timeout: 60_000 }, async () => {
-  const source = new EventSource(`${baseUrl}/v1/boards/arena/events?users=bob`);
-  const [first] = await once(source, "started");
-  const started: StartedEvent = JSON.parse(first.data);
-  assert.deepEqual([started.scores, started.missing], [[], ["bob"]]);
-  const changing = once(source, "changed");
-
+test("scores are written and read", async () => {
   const body = { user_id: "ada", points: 50, id: "match-1" };
   const written = await server.POST("/v1/boards/{board}/scores", { params: { path: arena, query: { ranks: true } }, body });
   assert(written.data && "status" in written.data && written.data.status === "accepted");
   assert.deepEqual(written.data.periods.all_time, { score: 50, rank: 1 });
-  const [second] = await changing;
-  const changed: ChangedEvent = JSON.parse(second.data);
-  assert.deepEqual(changed.scores?.map((row) => [row.user_id, row.score]), [["ada", 50]]);
-  source.close();
 
   const list = [{ user_id: "bob/é", points: 70 }, { user_id: "", points: 1 }];
   const several = await server.POST("/v1/boards/{board}/scores", { params: { path: arena }, body: list });
@@ -57,4 +48,19 @@ test("errors are problem documents", async () => {
   const body = { user_id: "ada", points: 1 };
   const refused = await anyone.POST("/v1/boards/{board}/scores", { params: { path: arena }, body });
   assert.equal(refused.response.status, 401);
+});
+
+test("the lines of the README run", async () => {
+  const running = spawn(process.execPath, ["build/readme.js"], { stdio: ["ignore", "pipe", "inherit"], timeout: 60_000 });
+  const changed = /changed .*user_id: 'bob'.*score: 70.*user_id: 'ada'.*score: 50/s;
+  let said = "";
+  for await (const line of createInterface({ input: running.stdout })) {
+    said += `${line}\n`;
+    if (line.startsWith("started")) {
+      await server.POST("/v1/boards/{board}/scores", { params: { path: { board: "main" } }, body: { user_id: "bob", points: 70 } });
+    }
+    if (changed.test(said)) break;
+  }
+  running.kill();
+  assert.match(said, changed);
 });

@@ -12,11 +12,14 @@ fn at(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Runs a client's test in its folder against a service whose board `arena` is empty, and looks what it has left there.
+/// Runs a client's test in its folder against a service whose boards `main` and `arena` are empty, and looks what it has left there:
+/// the lines of the README have written to the one, the test's own to the other.
 async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    site.board(json!({"slug": "arena"}), &[]).await;
+    for slug in ["main", "arena"] {
+        site.board(json!({"slug": slug}), &[]).await;
+    }
     let mut command = Command::new(program);
     command.args(arguments).current_dir(at(folder));
     command.env("CENTILE_URL", &site.serve.url).env("CENTILE_KEY", &site.server_key);
@@ -25,8 +28,10 @@ async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     let told = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     // A runner that found no test would have been content, too.
-    let ada = site.get("/v1/boards/arena/scores/ada").await.is(200);
-    assert_eq!((&ada["score"], &ada["rank"], &ada["players"]), (&json!(50), &json!(2), &json!(2)), "{told}");
+    for slug in ["main", "arena"] {
+        let ada = site.get(&format!("/v1/boards/{slug}/scores/ada")).await.is(200);
+        assert_eq!((&ada["score"], &ada["rank"], &ada["players"]), (&json!(50), &json!(2), &json!(2)), "{slug}: {told}");
+    }
 }
 
 #[tokio::test]
