@@ -14,25 +14,29 @@ readonly types=clients/typescript/centile.d.ts package=clients/python/centile_cl
 readonly made_of=clients/openapi.sha256
 mkdir -p "$tools"
 
-# One installs or makes, whoever else comes waits.
-exec 9>"$tools/clients.lock"
-flock 9
+# One installs or makes, whoever else comes waits; macOS has no flock.
+if command -v flock >/dev/null; then
+    exec 9>"$tools/clients.lock"
+    flock 9
+fi
 
 # Installs what the lockfile names: the generator, the compiler, and what the client and its test need.
 install_node() {
     local folder=clients/typescript
     if cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed"; then return; fi
-    npm ci --prefix "$folder" --silent --no-update-notifier
+    npm ci --prefix "$folder" --loglevel error --no-update-notifier >/dev/null
     cp "$folder/package-lock.json" "$folder/node_modules/.installed"
 }
 
-# Makes folder $1 a Python environment with the packages that file $2 names.
+# Makes folder $1 a Python environment with the packages that file $2 names. One of another Python does not find its packages.
 install_python() {
-    if cmp -s "$2" "$1/installed.txt"; then return; fi
+    local wanted
+    wanted=$(python3 --version && cat "$2")
+    if [ "$wanted" = "$(cat "$1/installed.txt" 2>/dev/null)" ]; then return; fi
     rm -rf "$1"
     python3 -m venv "$1"
-    "$1/bin/pip" install --quiet --disable-pip-version-check --requirement "$2"
-    cp "$2" "$1/installed.txt"
+    "$1/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$2"
+    echo "$wanted" >"$1/installed.txt"
 }
 
 install_tools() {
@@ -48,12 +52,14 @@ make_in() {
     clients/typescript/node_modules/.bin/openapi-typescript "$document" --root-types --root-types-no-schema-prefix \
         --output "$1/centile.d.ts" >/dev/null
     # What it cannot make it only warns of, and leaves out.
-    PATH="$PWD/$tools/openapi-python-client/bin:$PATH" openapi-python-client generate --path "$document" --meta none \
+    PATH="$PWD/$tools/openapi-python-client/bin:$PATH" python -m openapi_python_client generate --path "$document" --meta none \
         --config clients/python/generator.yaml --output-path "$1/centile_client" --fail-on-warning >"$log" 2>&1 || {
         cat "$log" >&2
         return 1
     }
     rm -rf "$1/centile_client/.ruff_cache"
+    # By which type checkers know that there are types.
+    touch "$1/centile_client/py.typed"
 }
 
 folder=$(mktemp -d "$tools/clients.XXXXXX")
@@ -64,7 +70,7 @@ case ${1:-} in
         mv "$folder/centile.d.ts" "$types"
         rm -rf "$package"
         mv "$folder/centile_client" "$package"
-        sha256sum "$document" >"$made_of"
+        openssl dgst -sha256 -r "$document" >"$made_of"
         ;;
     check)
         make_in "$folder"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
 # (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, openssl and curl, with which tests sign
-# and send what a newcomer would, and Node.js, npm and Python with what the clients are tested with (scripts/clients.sh); with `bench` also wrk. Quick when nothing is missing.
+# and send what a newcomer would, and Node.js, npm and Python, with what the clients are tested with (scripts/clients.sh); with `bench`
+# also wrk. Quick when nothing is missing.
 #
 # Centile starts private servers of its own from these programs. The services that the packages would set up on this
 # machine are neither started nor enabled, and no database cluster is made.
@@ -37,7 +38,8 @@ has_openssl() { command -v openssl >/dev/null; }
 
 has_curl() { command -v curl >/dev/null; }
 
-has_node() { command -v node >/dev/null; }
+# The oldest that the clients' test is written for.
+has_node() { node -e 'process.exit(process.versions.node.split(".")[0] < 18 ? 1 : 0)' 2>/dev/null; }
 
 has_npm() { command -v npm >/dev/null; }
 
@@ -45,9 +47,6 @@ has_npm() { command -v npm >/dev/null; }
 has_python() { python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 has_all_for_tests() { has_pgbouncer && has_openssl && has_curl && has_node && has_npm && has_python; }
-
-# The packages with which the clients are tested: the tools that install them are there by now.
-install_for_clients() { if [ "$1" = test ]; then "$(dirname "$0")/clients.sh" tools; fi; }
 
 # The one that compares systems: later versions may count otherwise. What it says goes out with a status of failure.
 has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
@@ -129,7 +128,7 @@ explain() {
     elif [ "$(uname -s)" = Darwin ]; then
         say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, node and python, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js with npm and Python 3.11 or newer."
+        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer."
     fi
     say "none of their services needs to run: Centile starts private ones."
     exit 1
@@ -144,17 +143,16 @@ if [ "${1:-}" = test ]; then
     if ! has_pgbouncer; then missing+=(PgBouncer) packages+=(pgbouncer); fi
     if ! has_openssl; then missing+=(openssl) packages+=(openssl); fi
     if ! has_curl; then missing+=(curl) packages+=(curl); fi
-    if ! has_node; then missing+=(Node.js) packages+=(nodejs); fi
+    if ! has_node; then missing+=("Node.js >= 18") packages+=(nodejs); fi
     if ! has_npm; then missing+=(npm) packages+=(npm); fi
     if ! has_python; then missing+=("Python >= 3.11 with venv") packages+=(python3 python3-venv); fi
 fi
 if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
-if [ "${#missing[@]}" -eq 0 ]; then
-    install_for_clients "${1:-}"
-    exit 0
+if [ "${#missing[@]}" -gt 0 ] && ! command -v apt-get >/dev/null; then
+    printf -v list '%s, ' "${missing[@]}"
+    explain "${list%, }"
 fi
-
-if command -v apt-get >/dev/null; then
+if [ "${#missing[@]}" -gt 0 ]; then
     install_by_apt "${packages[@]}"
     if ! has_postgres; then
         say "this release of $(. /etc/os-release && echo "$PRETTY_NAME") has only an older PostgreSQL."
@@ -165,8 +163,6 @@ if command -v apt-get >/dev/null; then
         say "the packages were installed, and a program is still missing: ${missing[*]}"
         exit 1
     fi
-    install_for_clients "${1:-}"
-else
-    printf -v list '%s, ' "${missing[@]}"
-    explain "${list%, }"
 fi
+# What the clients are tested with is no package of the system.
+if [ "${1:-}" = test ]; then "$(dirname "$0")/clients.sh" tools; fi
