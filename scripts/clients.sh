@@ -39,11 +39,6 @@ install_python() {
     echo "$wanted" >"$1/installed.txt"
 }
 
-install_tools() {
-    install_node
-    install_python "$tools/clients-python" clients/python/requirements.txt
-}
-
 # Makes the clients in folder $1.
 make_in() {
     local log=$1/python.log
@@ -79,7 +74,10 @@ case ${1:-} in
             exit 1
         fi
         ;;
-    tools) install_tools ;;
+    tools)
+        install_node
+        install_python "$tools/clients-python" clients/python/requirements.txt
+        ;;
     *)
         echo 'scripts/clients.sh make | check | tools' >&2
         exit 2

@@ -45,7 +45,7 @@ pub(super) struct ListQuery {
     /// are read in the same way.
     #[param(value_type = Option<PeriodText>)]
     period: Option<String>,
-    // No `default` here nor in `from`: generated clients send what the document names as one, also with what it does not go with.
+    // No `default` here or in `from`: clients made from the document send its defaults, even beside what they do not go with.
     /// Most rows of the page; 10 when absent. Does not go with `users`.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u64>,

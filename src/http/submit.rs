@@ -264,8 +264,8 @@ impl From<Error> for RefusedResponse {
     }
 }
 
-/// What became of one event. Each of these has its word in `status`, and a name in the document: from schemas without a name makers of clients
-/// make none, or nothing.
+/// What became of one event. Each variant has a struct, and so a name in the document, with its word in `status`: generators of clients leave
+/// out what has no name.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(description = "What became of one event; `status` says which.")]
 #[serde(untagged)]

@@ -1,6 +1,10 @@
 //! The clients in `clients/`: made of the document as it is, and able to talk to the service.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -8,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{http_api::site::Site, support::TestDb};
 
 /// A file or folder of the repository.
-fn at(path: &str) -> std::path::PathBuf {
+fn at(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
@@ -30,7 +34,11 @@ async fn talks_to_the_service(folder: &str, program: &str, arguments: &[&str]) {
     // A runner that found no test would have been content, too.
     for slug in ["main", "arena"] {
         let ada = site.get(&format!("/v1/boards/{slug}/scores/ada")).await.is(200);
-        assert_eq!((&ada["score"], &ada["rank"], &ada["players"]), (&json!(50), &json!(2), &json!(2)), "{slug}: {told}");
+        assert_eq!(
+            (&ada["score"], &ada["rank"], &ada["players"]),
+            (&json!(50), &json!(2), &json!(2)),
+            "{slug}: {told}"
+        );
     }
 }
 
@@ -48,7 +56,7 @@ async fn the_python_client_talks_to_the_service() {
 #[test]
 fn no_client_is_older_than_the_document() {
     let digest = Sha256::digest(fs::read(at("docs/openapi.json")).unwrap());
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
     let made_of = fs::read_to_string(at("clients/openapi.sha256")).unwrap();
     assert_eq!(made_of.split_whitespace().next(), Some(&*digest), "docs/openapi.json has changed: make clients");
 }
