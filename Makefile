@@ -108,4 +108,4 @@ $(DENY):
 clean: ## Removes what was built, and the demo's data
 	cargo clean
 	for link in .centile/*/elsewhere .centile/*/*/elsewhere; do ! test -L "$$link" || rm -rf "$$(readlink "$$link")"; done
-	rm -rf .centile clients/typescript/node_modules clients/typescript/build
+	rm -rf .centile clients/typescript/{node_modules,build,readme.ts}
