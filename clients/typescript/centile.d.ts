@@ -145,8 +145,8 @@ export interface paths {
          * Follow a ranking
          * @description Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of the chosen players is other than before,
          *     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period ends. Each look at the ranking is at one
-         *     state, whose version the data name. There are at most four looks a second, and at most four events a second on the average; where there
-         *     would be more, the newest state is shown.
+         *     state, whose version the data name. There are at most four looks a second, and at most four events in any second; where there would be
+         *     more, the newest state is shown.
          *
          *     The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the last one as `Last-Event-ID`: where nothing
          *     has changed since, the stream begins with `continued`; else it begins anew, with `started` and `restarted: true`. Who passed whom
@@ -1297,11 +1297,11 @@ export interface components {
          */
         Order: "desc" | "asc";
         /**
-         * @description `overtaken`: whom the chosen players passed, and who passed them. Told are those that are certain from what is known of both states: the
-         *     top, and five players above and below each player that anybody has chosen.
+         * @description `overtaken`: whom the chosen players passed, and who passed them, since the event before. Told are those that are certain from what is known
+         *     of both states: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
          */
         OvertakenEvent: components["schemas"]["RankingResponse"] & {
-            /** @description Each pair once. */
+            /** @description Each pair of a look once, oldest look first. */
             overtaken: components["schemas"]["OvertakingResponse"][];
         };
         /** @description One player who passed another. */
@@ -1310,7 +1310,7 @@ export interface components {
             by: components["schemas"]["NamedPlayer"];
             /**
              * Format: int64
-             * @description The same player's rank now.
+             * @description The same player's rank after it.
              * @example 7
              */
             new_rank: number;
@@ -1322,6 +1322,11 @@ export interface components {
             old_rank: number;
             /** @description Who was passed. */
             player: components["schemas"]["NamedPlayer"];
+            /**
+             * @description The version at which it had happened; several looks may be told of at once.
+             * @example a3f1c2d4.2.142857
+             */
+            version: string;
         };
         /** @description A page of a ranking. */
         PageResponse: components["schemas"]["RankingResponse"] & {

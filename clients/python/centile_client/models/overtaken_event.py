@@ -16,16 +16,17 @@ T = TypeVar("T", bound="OvertakenEvent")
 
 @_attrs_define
 class OvertakenEvent:
-    """`overtaken`: whom the chosen players passed, and who passed them. Told are those that are certain from what is known
-    of both states: the
-    top, and five players above and below each player that anybody has chosen.
+    """`overtaken`: whom the chosen players passed, and who passed them, since the event before. Told are those that are
+    certain from what is known
+    of both states: the top, and five players above and below each player that anybody has chosen; of who leaps over
+    many, the nearest twenty.
 
         Attributes:
             board (str): Name of the board. Example: arena.
             period (PeriodResponse): A period of a board.
             players (int): Players in the ranking. Example: 1000000.
             version (str): The state that the answer is exact for; opaque: equal versions mean equal states.
-            overtaken (list[OvertakingResponse]): Each pair once.
+            overtaken (list[OvertakingResponse]): Each pair of a look once, oldest look first.
     """
 
     board: str

@@ -19,15 +19,18 @@ class OvertakingResponse:
 
     Attributes:
         by (NamedPlayer): A player, by name.
-        new_rank (int): The same player's rank now. Example: 7.
+        new_rank (int): The same player's rank after it. Example: 7.
         old_rank (int): Rank, before, of the one who was passed. Example: 6.
         player (NamedPlayer): A player, by name.
+        version (str): The version at which it had happened; several looks may be told of at once. Example:
+            a3f1c2d4.2.142857.
     """
 
     by: NamedPlayer
     new_rank: int
     old_rank: int
     player: NamedPlayer
+    version: str
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,6 +42,8 @@ class OvertakingResponse:
 
         player = self.player.to_dict()
 
+        version = self.version
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -47,6 +52,7 @@ class OvertakingResponse:
                 "new_rank": new_rank,
                 "old_rank": old_rank,
                 "player": player,
+                "version": version,
             }
         )
 
@@ -65,11 +71,14 @@ class OvertakingResponse:
 
         player = NamedPlayer.from_dict(d.pop("player"))
 
+        version = d.pop("version")
+
         overtaking_response = cls(
             by=by,
             new_rank=new_rank,
             old_rank=old_rank,
             player=player,
+            version=version,
         )
 
         overtaking_response.additional_properties = d

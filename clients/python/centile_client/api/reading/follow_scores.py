@@ -179,9 +179,9 @@ def sync_detailed(
     the chosen players is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
-    state, whose version the data name. There are at most four looks a second, and at most four events a
-    second on the average; where there
-    would be more, the newest state is shown.
+    state, whose version the data name. There are at most four looks a second, and at most four events
+    in any second; where there would be
+    more, the newest state is shown.
 
     The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the
     last one as `Last-Event-ID`: where nothing
@@ -241,9 +241,9 @@ def sync(
     the chosen players is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
-    state, whose version the data name. There are at most four looks a second, and at most four events a
-    second on the average; where there
-    would be more, the newest state is shown.
+    state, whose version the data name. There are at most four looks a second, and at most four events
+    in any second; where there would be
+    more, the newest state is shown.
 
     The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the
     last one as `Last-Event-ID`: where nothing
@@ -298,9 +298,9 @@ async def asyncio_detailed(
     the chosen players is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
-    state, whose version the data name. There are at most four looks a second, and at most four events a
-    second on the average; where there
-    would be more, the newest state is shown.
+    state, whose version the data name. There are at most four looks a second, and at most four events
+    in any second; where there would be
+    more, the newest state is shown.
 
     The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the
     last one as `Last-Event-ID`: where nothing
@@ -358,9 +358,9 @@ async def asyncio(
     the chosen players is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
-    state, whose version the data name. There are at most four looks a second, and at most four events a
-    second on the average; where there
-    would be more, the newest state is shown.
+    state, whose version the data name. There are at most four looks a second, and at most four events
+    in any second; where there would be
+    more, the newest state is shown.
 
     The `id` of an event stands for all that was shown up to it. A browser that was cut off sends the
     last one as `Last-Event-ID`: where nothing
