@@ -10,6 +10,7 @@ use actix_web::{
     web::{Bytes, Data},
 };
 use futures::{Stream, stream};
+use rand::RngExt as _;
 use tokio::time::{Instant, sleep_until};
 
 use super::{
@@ -27,6 +28,11 @@ use crate::{
 
 /// How often it is asked whether a listener's key still works. What is known of a key may be four seconds old.
 const KEY_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
+/// Time of an event to one of many: an instance sends ten thousand a second, and whoever writes and reads has the rest of it.
+const TIME_OF_EVENT: Duration = Duration::from_micros(100);
+/// Shares of that between two events of a listener, by lot: not all are sent to at once.
+const SPREAD: std::ops::Range<f64> = 0.75..1.25;
+
 /// A listener.
 pub(super) struct Listener {
     api: Data<Api>,
@@ -120,7 +126,9 @@ impl Listener {
             };
             let has_news = may_see && !self.told.knows(&look);
             if has_news && self.next_at <= now {
-                match self.told.tell(&look, self.following.wish(), now).ok()? {
+                let pace =
+                    TIME_OF_EVENT.mul_f64(self.api.seats.taken_by_all() as f64 * rand::rng().random_range(SPREAD));
+                match self.told.tell(&look, self.following.wish(), now, pace).ok()? {
                     Telling::Events(events) => {
                         self.beat_at = now + self.api.settings.heartbeat;
                         return Some(events.into());

@@ -62,6 +62,11 @@ impl Seats {
         Ok(Seat { seats: Arc::clone(self), network, _counted: telemetry::one_more_listener() })
     }
 
+    /// How many listen.
+    pub(super) fn taken_by_all(&self) -> usize {
+        self.taken().all
+    }
+
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }

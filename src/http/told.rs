@@ -12,8 +12,8 @@ use crate::{
     live::{Look, Wish},
 };
 
-/// From one event to the next.
-const PACE: Duration = Duration::from_millis(250);
+/// From one event to the next, at least.
+pub(super) const PACE: Duration = Duration::from_millis(250);
 /// Most events in [`WINDOW`], whenever that begins.
 const MOST_EVENTS: usize = 4;
 const WINDOW: Duration = Duration::from_secs(1);
@@ -54,8 +54,8 @@ impl Told {
         Self { wish, last_id, seen: None, is_stale: false, sent_at: VecDeque::new(), next_at: None }
     }
 
-    /// What is new in `look`.
-    pub(super) fn tell(&mut self, look: &Look, wish: &Wish, now: Instant) -> Result<Telling> {
+    /// What is new in `look`; the events after it come no sooner than `pace`, nor than [`PACE`] for each of these.
+    pub(super) fn tell(&mut self, look: &Look, wish: &Wish, now: Instant, pace: Duration) -> Result<Telling> {
         let mut events = Events::default();
         match self.seen {
             None => self.begin(look, wish, &mut events),
@@ -79,7 +79,7 @@ impl Told {
         }
         self.sent_at.extend((0..events.count).map(|_| now));
         self.sent_at.drain(..self.sent_at.len().saturating_sub(MOST_EVENTS));
-        self.next_at = Some(now + PACE * u32::try_from(events.count).unwrap_or(1));
+        self.next_at = Some(now + pace.max(PACE * u32::try_from(events.count).unwrap_or(1)));
         Ok(Telling::Events(events.text))
     }
 
@@ -289,7 +289,7 @@ mod tests {
         /// What is told, after as long as it takes: the kinds of the events, and their data.
         fn tell(&mut self, look: &Look) -> Vec<(String, Value)> {
             loop {
-                match self.told.tell(look, &self.wish, self.now).expect("events") {
+                match self.told.tell(look, &self.wish, self.now, PACE).expect("events") {
                     Telling::Events(text) => return parsed(&text),
                     Telling::Nothing => return Vec::new(),
                     Telling::Later(at) => {
