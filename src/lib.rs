@@ -50,6 +50,7 @@ pub mod cache;
 pub mod store;
 
 pub mod http;
+mod page;
 
 pub mod local;
 

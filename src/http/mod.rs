@@ -62,6 +62,7 @@ mod list;
 mod listener;
 mod live;
 mod newcomer;
+mod page;
 mod period;
 mod quarantine;
 mod season;
@@ -216,7 +217,7 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Every path, and the answer to all others.
 fn routes(config: &mut web::ServiceConfig) {
-    for endpoint in endpoints().into_iter().chain(docs::endpoints()) {
+    for endpoint in endpoints().into_iter().chain(docs::endpoints()).chain(page::endpoints()) {
         endpoint.register(config);
     }
     config.default_service(web::to(|request: HttpRequest| {
@@ -350,8 +351,7 @@ mod tests {
 
     #[actix_web::test]
     async fn what_does_not_exist_is_a_problem() {
-        for uri in ["/", "/v1", "/v1/boards/", "/v1/boards/arena/scores/", "/v1/boards/arena/scores/a/b", "/docs/none"]
-        {
+        for uri in ["/v1", "/v1/boards/", "/v1/boards/arena/scores/", "/v1/boards/arena/scores/a/b", "/docs/none"] {
             let response = answer(Method::GET, uri).await;
             assert_eq!(response.status(), StatusCode::NOT_FOUND, "{uri}");
             assert_eq!(header_of(&response, header::CONTENT_TYPE), problem::MEDIA_TYPE, "{uri}");

@@ -49,23 +49,27 @@ impl Problem {
     /// What a caller is told of `error`. A fault of the service itself is logged here and not shown.
     pub(super) fn of(error: &Error) -> Self {
         let problem = error.problem();
-        let detail = if let Error::Internal(cause) = error {
-            tracing::error!(error = %cause, "a request failed");
-            "the service failed; the cause is in its log".to_owned()
-        } else {
-            shortened(error.to_string())
-        };
         Self {
             kind: format!("urn:centile:problem:{}", problem.id),
             title: problem.title,
             status: problem.status,
-            detail,
+            detail: detail(error),
             field: match error {
                 Error::Invalid { field, .. } => Some(shortened(field.clone())),
                 _ => None,
             },
             retry_after: retry_after(error),
         }
+    }
+}
+
+/// What is wrong in this case. A fault of the service itself is logged here and not shown.
+pub(super) fn detail(error: &Error) -> String {
+    if let Error::Internal(cause) = error {
+        tracing::error!(error = %cause, "a request failed");
+        "the service failed; the cause is in its log".to_owned()
+    } else {
+        shortened(error.to_string())
     }
 }
 
@@ -105,7 +109,7 @@ pub(super) fn method_not_allowed(method: &str, path: &str, allow: &str) -> HttpR
 }
 
 /// Status and headers of the answer to `error`.
-fn builder(error: &Error) -> HttpResponseBuilder {
+pub(super) fn builder(error: &Error) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(error.status_code());
     response.content_type(MEDIA_TYPE).insert_header((header::CACHE_CONTROL, "no-store"));
     if let Some(seconds) = retry_after(error) {
