@@ -77,7 +77,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
             (span(page))
             span.state role="status" data-live="state" { (state(page)) }
         }
-        div.columns {
+        div.columns.chosen[page.link.player.is_some()] {
             section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.limit) data-from=(page.link.from)
                 data-open[page.period.state == PeriodState::Open] {
                 (find(page))
