@@ -37,6 +37,7 @@ mod known_key;
 pub mod layout;
 mod live;
 mod lookup;
+mod overview;
 mod pace;
 pub mod service;
 mod shared_reads;

@@ -48,6 +48,7 @@ mod reply;
 mod room;
 mod seats;
 mod signature;
+mod text;
 mod tls;
 
 mod board;

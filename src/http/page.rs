@@ -1,20 +1,21 @@
 //! `/` and `/boards/{board}`: what people look at. Whatever is wrong, they are answered with a page.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use actix_web::{
-    HttpRequest, HttpResponse, ResponseError as _,
-    http::header::{self, CacheControl, CacheDirective},
-    web::{Bytes, Data, Path},
+    HttpRequest, HttpResponse, HttpResponseBuilder,
+    http::header,
+    web::{Data, Path},
 };
 use futures::future::join_all;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{Api, caller, endpoint::Endpoint, path::BoardPath, problem, query, top as top_body};
+use super::{Api, caller, endpoint::Endpoint, path::BoardPath, problem, query, text, top as top_body};
 use crate::{
     Error, Result,
     board::{self, Board, BoardSlug, PeriodKind, Reading},
+    overview,
     page::{
         asset::Asset,
         board::{BoardPage, PlayerShown, page as board_page},
@@ -22,7 +23,7 @@ use crate::{
         link::Link,
         problem::page as problem_page,
     },
-    period::{self, Period, PeriodSelector},
+    period::{Period, PeriodSelector},
     rank::{self, PageStart, Row},
     score, top,
     user::UserId,
@@ -31,8 +32,8 @@ use crate::{
 /// What a page may do: look as its style sheet says, run its script, ask this service.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
-/// How long a browser uses a file without asking: its name changes with what is in it.
-const ONE_YEAR_SECONDS: u32 = 31_536_000;
+/// A browser uses a file without asking for a year: its name changes with what is in it.
+const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// Rows of a page.
 const LIMIT_DEFAULT: u32 = 25;
 const LIMIT_MAX: u32 = 100;
@@ -40,8 +41,6 @@ const LIMIT_MAX: u32 = 100;
 const GLANCES: usize = 12;
 /// Players of each.
 const LEADERS: u32 = 3;
-/// Past periods of each kind that are offered.
-const PERIODS: u32 = 12;
 /// Players above and below the one who is looked at.
 const AROUND: u32 = 4;
 /// Acts that a player's curve is made of.
@@ -86,7 +85,7 @@ struct Rows {
 
 /// The boards there are.
 async fn home(api: Data<Api>, request: HttpRequest) -> HttpResponse {
-    answer(boards(&api, &request).await)
+    answer(&request, boards(&api, &request).await)
 }
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
@@ -104,14 +103,14 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
 
 /// A board.
 async fn show(api: Data<Api>, request: HttpRequest) -> HttpResponse {
-    answer(one_board(&api, &request).await)
+    answer(&request, one_board(&api, &request).await)
 }
 
 async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let BoardPath { board } = BoardPath::of(request)?;
     let query: BoardQuery = query::parse(request)?;
     let board = public(api, request, &board).await?;
-    let from = query::bounded("from", query.from, 1, 1, u64::MAX)?;
+    let from = query::bounded("from", query.from, 1, 1, i64::MAX.unsigned_abs())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     if query.friends.len() > FRIENDS_MAX {
         return Err(Error::invalid(
@@ -140,8 +139,8 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let service = &api.service;
     let (rows, periods, distribution, player, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
-        period::list(service, &board, PERIODS),
-        rank::distribution(service, &board, &selector),
+        overview::periods(service, &board),
+        overview::distribution(service, &board, &selector),
         player(api, &board, &selector, user.as_ref()),
         async {
             if friends.is_empty() {
@@ -163,14 +162,14 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         rows: &scores,
         stale_for,
         periods: periods.as_deref().unwrap_or_default(),
-        distribution: distribution.as_ref(),
+        distribution: distribution.as_deref(),
         player: player?,
         friends,
     }))
 }
 
-/// The board of this name. Pages have no key to show: what is not for everybody is not shown.
-async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<std::sync::Arc<Board>> {
+/// The board of this name. A browser has no key to show: who reads with one is told why there is nothing to see.
+async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     caller::readable(api, request, slug).await.map_err(|error| match error {
         Error::Unauthorized(_) => {
             Error::Unauthorized("this board is read with a key, by programs; it has no page".into())
@@ -211,9 +210,8 @@ async fn player(
     );
     Ok(Some(match standing {
         Ok(standing) => PlayerShown::Standing(Box::new(standing), acts.map(|(acts, _)| acts).unwrap_or_default()),
-        Err(Error::NotFound { what: "user" | "standing" | "entry", hint, .. }) => {
-            PlayerShown::Nowhere(hint.unwrap_or_else(|| "There is no player of this id.".to_owned()))
-        }
+        // The hint is for players who are known.
+        Err(Error::NotFound { what: "user", hint, .. }) => PlayerShown::Nowhere { is_known: hint.is_some() },
         Err(Error::Unavailable { .. }) => PlayerShown::Unknown,
         Err(error) => return Err(error),
     }))
@@ -229,36 +227,29 @@ fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
 }
 
 /// A page, or one that says why there is none.
-fn answer(page: Result<Markup>) -> HttpResponse {
-    let (mut response, page) = match page {
+fn answer(request: &HttpRequest, page: Result<Markup>) -> HttpResponse {
+    let of_page = |mut response: HttpResponseBuilder| {
+        response.content_type("text/html; charset=utf-8").insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+        response
+    };
+    match page {
         Ok(page) => {
-            let mut response = HttpResponse::Ok();
+            let mut response = of_page(HttpResponse::Ok());
             response.insert_header((header::CACHE_CONTROL, "no-cache"));
-            (response, page)
+            text::made(request, response, page.into_string())
         }
         Err(error) => {
             let problem = error.problem();
-            (
-                problem::builder(&error),
-                problem_page(error.status_code().as_u16(), problem.title, &problem::detail(&error)),
-            )
+            let page = problem_page(problem.status, problem.title, &problem::detail(&error));
+            of_page(problem::builder(&error)).body(page.into_string())
         }
-    };
-    response
-        .content_type("text/html; charset=utf-8")
-        .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
-        .body(page.into_string())
+    }
 }
 
 /// A file that pages ask for.
-async fn asset(name: Path<String>) -> Result<HttpResponse> {
+async fn asset(request: HttpRequest, name: Path<String>) -> Result<HttpResponse> {
     let asset = Asset::find(&name).ok_or_else(|| Error::not_found("file", format!("/assets/{name}")))?;
-    Ok(HttpResponse::Ok()
-        .content_type(asset.media_type)
-        .insert_header(CacheControl(vec![
-            CacheDirective::Public,
-            CacheDirective::MaxAge(ONE_YEAR_SECONDS),
-            CacheDirective::Extension("immutable".to_owned(), None),
-        ]))
-        .body(Bytes::from_static(asset.text.as_bytes())))
+    let mut response = HttpResponse::Ok();
+    response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, FOR_EVER));
+    Ok(text::file(&request, response, asset))
 }

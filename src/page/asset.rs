@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest as _, Sha256};
 
+use super::gzip;
 use crate::key;
 
 /// A file.
@@ -11,10 +12,14 @@ use crate::key;
 pub(crate) struct Asset {
     /// Its name, with what stands for its bytes in it.
     name: String,
+    /// What stands for its bytes.
+    pub(crate) digest: String,
     /// Media type.
     pub(crate) media_type: &'static str,
     /// What is in it.
     pub(crate) text: &'static str,
+    /// The same as gzip.
+    pub(crate) compressed: Option<Vec<u8>>,
 }
 
 /// Looks of all pages.
@@ -30,7 +35,13 @@ pub(crate) static ICON: LazyLock<Asset> =
 impl Asset {
     fn new(name: &str, kind: &str, media_type: &'static str, text: &'static str) -> Self {
         let digest = key::hex(&Sha256::digest(text)[..8]);
-        Self { name: format!("{name}.{digest}.{kind}"), media_type, text }
+        Self {
+            name: format!("{name}.{digest}.{kind}"),
+            digest,
+            media_type,
+            text,
+            compressed: gzip::small(text.as_bytes()),
+        }
     }
 
     /// Where it is.

@@ -51,8 +51,11 @@ pub(crate) struct BoardPage<'a> {
 pub(crate) enum PlayerShown {
     /// Has a score: where it stands, and the acts that it came from, newest first.
     Standing(Box<Standing>, Vec<HistoryRow>),
-    /// Has none, and why.
-    Nowhere(String),
+    /// Has none.
+    Nowhere {
+        /// Whether there is a player of this id at all.
+        is_known: bool,
+    },
     /// Cannot be asked for now.
     Unknown,
 }
@@ -95,7 +98,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
                 (friends(page))
             }
         }
-        p.unseen role="log" data-live="log" {}
+        div.unseen role="log" data-live="log" {}
     };
     super::document(&format!("{} · {title} · Centile", board.title), &main)
 }
@@ -223,9 +226,9 @@ fn player(page: &BoardPage<'_>) -> Markup {
                     h2 #player-title { bdi { (page.link.player.as_deref().unwrap_or_default()) } }
                     p.warning { "Cannot be looked up now: the database cannot be reached." }
                 }
-                Some(PlayerShown::Nowhere(why)) => {
+                Some(PlayerShown::Nowhere { is_known }) => {
                     h2 #player-title { bdi { (page.link.player.as_deref().unwrap_or_default()) } }
-                    p.empty { (why) }
+                    p.empty { @if *is_known { "No score in this period." } @else { "There is no player of this id." } }
                     p { a href=(page.link.player(None).href()) { "Look for nobody" } }
                     (spread(None))
                 }

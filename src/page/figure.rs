@@ -1,5 +1,7 @@
 //! Pictures of scores, as SVG: how they are spread, and how a player's came about.
 
+use std::fmt::Write as _;
+
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 
@@ -72,19 +74,19 @@ pub(super) fn curve(acts: &[HistoryRow], mode: Mode, order: Order) -> Markup {
     if points.len() < 2 {
         return html! {};
     }
-    let least = points.iter().map(|(_, value)| *value).min().unwrap_or(0);
-    let most = points.iter().map(|(_, value)| *value).max().unwrap_or(0);
+    let lowest = points.iter().map(|(_, value)| *value).min().unwrap_or(0);
+    let highest = points.iter().map(|(_, value)| *value).max().unwrap_or(0);
     let seconds = (last.0 - first.0).as_seconds_f64().max(1.0);
-    let span = (most as f64 - least as f64).max(1.0);
+    let span = (highest as f64 - lowest as f64).max(1.0);
     let at = |(time, value): &(DateTime<Utc>, i64)| {
         let x = WIDTH * (*time - first.0).as_seconds_f64() / seconds;
-        (two(x), two(HEAD + HEIGHT - HEIGHT * (*value as f64 - least as f64) / span))
+        (two(x), two(HEAD + HEIGHT - HEIGHT * (*value as f64 - lowest as f64) / span))
     };
     let mut path = String::new();
     for point in &points {
         let (x, y) = at(point);
-        // A score holds until the next one.
-        path.push_str(&if path.is_empty() { format!("M{x} {y}") } else { format!("H{x}V{y}") });
+        // A score holds until the next one. Writing to a String cannot fail.
+        let _ = if path.is_empty() { write!(path, "M{x} {y}") } else { write!(path, "H{x}V{y}") };
     }
     html! {
         figure.curve {

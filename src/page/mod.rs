@@ -5,6 +5,7 @@
 pub(crate) mod asset;
 pub(crate) mod board;
 mod figure;
+pub(crate) mod gzip;
 pub(crate) mod home;
 pub(crate) mod link;
 mod number;

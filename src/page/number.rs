@@ -14,7 +14,7 @@ pub(super) fn grouped(number: i64) -> String {
         text.push('\u{2212}');
     }
     for (n, digit) in digits.char_indices() {
-        if n > 0 && (digits.len() - n) % 3 == 0 {
+        if n > 0 && (digits.len() - n).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

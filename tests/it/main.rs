@@ -32,6 +32,7 @@ mod http_limits;
 mod http_live;
 mod http_metrics;
 mod http_openapi;
+mod http_page;
 mod http_property;
 mod http_signing;
 mod local_servers;

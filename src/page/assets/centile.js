@@ -112,7 +112,7 @@ function follow({ board, period, limit, from, open }) {
     if (player) chosen.add(player);
     for (const user of chosen) query.append("users", user);
 
-    const source = new EventSource(`/v1/boards/${encodeURIComponent(board)}/events?${query}`);
+    const address = `/v1/boards/${encodeURIComponent(board)}/events?${query}`;
     const live = () => tell(open === undefined ? "closed" : "live", open !== undefined);
     let hasCard = Boolean(document.querySelector("[data-player]"));
 
@@ -148,23 +148,37 @@ function follow({ board, period, limit, from, open }) {
     }
     const friendIds = new Set(new URLSearchParams(location.search).getAll("friends"));
 
-    const on = (kind, act) => source.addEventListener(kind, (event) => act(parsed(event.data)));
-    on("started", shown);
-    on("changed", shown);
-    on("continued", live);
-    on("stale", () => tell("the database cannot be reached; this is what was last known"));
-    on("period", ({ next }) => {
-        // The name, the times and the list of periods are other ones.
-        if (next) location.reload();
-    });
-    on("overtaken", ({ overtaken }) => {
+    function overtaken({ overtaken }) {
         const log = find("log");
         for (const { player, by, new_rank: rank } of overtaken) {
             const p = log.appendChild(document.createElement("p"));
             p.textContent = `${by.user_name} passed ${player.user_name}, now ${whole.format(rank)}.`;
         }
         while (log.children.length > 20) log.firstElementChild.remove();
-    });
-    source.addEventListener("open", live);
-    source.addEventListener("error", () => tell(source.readyState === EventSource.CLOSED ? "no longer live: reload to try again" : "reconnecting…"));
+    }
+
+    /** Listens. A browser tries again by itself where nobody answers, not where it was told no: then this does, later and later. */
+    function listen(wait) {
+        const source = new EventSource(address);
+        const on = (kind, act) => source.addEventListener(kind, (event) => act(parsed(event.data)));
+        on("started", shown);
+        on("changed", shown);
+        on("continued", live);
+        on("stale", () => tell("the database cannot be reached; this is what was last known"));
+        on("period", ({ next }) => {
+            // The name, the times and the list of periods are other ones.
+            if (next) location.reload();
+        });
+        on("overtaken", overtaken);
+        source.addEventListener("open", () => {
+            wait = 1;
+            live();
+        });
+        source.addEventListener("error", () => {
+            tell("reconnecting…");
+            if (source.readyState !== EventSource.CLOSED) return;
+            setTimeout(() => listen(Math.min(wait * 2, 60)), wait * 1000);
+        });
+    }
+    listen(1);
 }
