@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
-# (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, and openssl and curl, with which tests sign
-# and send what a newcomer would; with `bench` also wrk. Quick when nothing is missing.
+# (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, Chromium with its driver, which looks at
+# pages, and openssl and curl, with which tests sign and send what a newcomer would; with `bench` also wrk. Quick when nothing is missing.
 #
 # Centile starts private servers of its own from these programs. The services that the packages would set up on this
 # machine are neither started nor enabled, and no database cluster is made.
@@ -37,7 +37,9 @@ has_openssl() { command -v openssl >/dev/null; }
 
 has_curl() { command -v curl >/dev/null; }
 
-has_all_for_tests() { has_pgbouncer && has_openssl && has_curl; }
+has_chromium() { command -v chromedriver >/dev/null && command -v chromium chromium-browser google-chrome >/dev/null; }
+
+has_all_for_tests() { has_pgbouncer && has_openssl && has_curl && has_chromium; }
 
 # The one that compares systems: later versions may count otherwise. What it says goes out with a status of failure.
 has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
@@ -113,13 +115,13 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer openssl curl"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer openssl curl chromium chromedriver"
     elif command -v pacman >/dev/null; then
-        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer openssl curl"
+        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer openssl curl chromium"
     elif [ "$(uname -s)" = Darwin ]; then
-        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, and xcode-select --install for the C compiler"
+        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, Chrome and chromedriver, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl and curl."
+        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, and Chromium with chromedriver."
     fi
     say "none of their services needs to run: Centile starts private ones."
     exit 1
@@ -134,6 +136,7 @@ if [ "${1:-}" = test ]; then
     if ! has_pgbouncer; then missing+=(PgBouncer) packages+=(pgbouncer); fi
     if ! has_openssl; then missing+=(openssl) packages+=(openssl); fi
     if ! has_curl; then missing+=(curl) packages+=(curl); fi
+    if ! has_chromium; then missing+=("Chromium and its driver") packages+=(chromium chromium-driver); fi
 fi
 if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
 if [ "${#missing[@]}" -eq 0 ]; then exit 0; fi

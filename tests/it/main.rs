@@ -3,6 +3,7 @@
 
 mod backup;
 mod board_rules;
+mod browser;
 mod cache_redis;
 mod cheating;
 mod cli_close;

@@ -157,9 +157,12 @@ function follow({ board, period, limit, from, open }) {
         while (log.children.length > 20) log.firstElementChild.remove();
     }
 
+    let source, again, wait = 1;
+
     /** Listens. A browser tries again by itself where nobody answers, not where it was told no: then this does, later and later. */
-    function listen(wait) {
-        const source = new EventSource(address);
+    function listen() {
+        if (source || document.hidden) return;
+        source = new EventSource(address);
         const on = (kind, act) => source.addEventListener(kind, (event) => act(parsed(event.data)));
         on("started", shown);
         on("changed", shown);
@@ -177,8 +180,21 @@ function follow({ board, period, limit, from, open }) {
         source.addEventListener("error", () => {
             tell("reconnecting…");
             if (source.readyState !== EventSource.CLOSED) return;
-            setTimeout(() => listen(Math.min(wait * 2, 60)), wait * 1000);
+            rest();
+            again = setTimeout(listen, wait * 1000);
+            wait = Math.min(wait * 2, 60);
         });
     }
-    listen(1);
+
+    /** Listens no more: of a page that nobody sees a connection is kept from the others, of which a browser has six. */
+    function rest() {
+        clearTimeout(again);
+        source?.close();
+        source = undefined;
+    }
+
+    document.addEventListener("visibilitychange", () => (document.hidden ? rest() : listen()));
+    addEventListener("pagehide", rest);
+    addEventListener("pageshow", listen);
+    listen();
 }
