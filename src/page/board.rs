@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{
     figure,
     link::Link,
-    number::{count, instant, number, percentile, period_title},
+    number::{self, count, instant, number, percentile, period_title},
     table::table,
 };
 use crate::{
@@ -107,6 +107,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
 fn periods(page: &BoardPage<'_>) -> Markup {
     let kinds = &page.board.periods;
     let current = |kind: PeriodKind| *page.selector == PeriodSelector::Current(kind);
+    let is_named = matches!(page.selector, PeriodSelector::Labelled(..));
     let past: Vec<_> = page.periods.iter().filter(|period| period.kind != PeriodKind::AllTime).collect();
     html! {
         nav.periods aria-label="Period" {
@@ -116,7 +117,7 @@ fn periods(page: &BoardPage<'_>) -> Markup {
                 }
             }
             @if !past.is_empty() {
-                details {
+                details.chosen[is_named] {
                     summary { "By name" }
                     ul {
                         @for period in past {
@@ -145,10 +146,9 @@ fn kind_title(kind: PeriodKind) -> &'static str {
 
 /// From when to when the period is.
 fn span(page: &BoardPage<'_>) -> Markup {
-    let zone = &page.board.time_zone;
     html! {
         @if let (Some(starts_at), Some(ends_at)) = (page.period.starts_at, page.period.ends_at) {
-            span.quiet { (instant(starts_at, zone)) " – " (instant(ends_at, zone)) }
+            span.quiet { (number::span(starts_at, ends_at, &page.board.time_zone)) }
         }
     }
 }
@@ -202,6 +202,9 @@ fn pager(page: &BoardPage<'_>) -> Markup {
     let to = |from: u64, text: &str, is_of_use: bool| {
         html! { @if is_of_use { a href=(page.link.from(from).href()) { (text) } } @else { span aria-hidden="true" { (text) } } }
     };
+    if page.players <= limit && from == 1 {
+        return html! {};
+    }
     html! {
         nav.pager aria-label="Pages" {
             (to(1, "First", from > 1))
@@ -214,7 +217,15 @@ fn pager(page: &BoardPage<'_>) -> Markup {
 
 /// The player who is looked at; the spread of all scores where nobody is.
 fn player(page: &BoardPage<'_>) -> Markup {
-    let spread = |score| html! { @if let Some(spread) = page.distribution { (figure::histogram(&spread.histogram, page.board.order, score)) } };
+    let spread = |score| {
+        html! {
+            @match page.distribution {
+                Some(spread) if spread.histogram.is_empty() => p.empty { "None yet." }
+                Some(spread) => (figure::histogram(&spread.histogram, page.board.order, score))
+                None => {}
+            }
+        }
+    };
     html! {
         section.player aria-labelledby="player-title" {
             @match &page.player {

@@ -38,13 +38,26 @@ pub(super) fn percentile(percentile: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// An instant in the board's time zone, which is named; in UTC where the zone is one that only PostgreSQL knows.
+/// An instant in the board's time zone, which is named.
 pub(super) fn instant(at: DateTime<Utc>, time_zone: &str) -> Markup {
-    let (text, zone) = match time_zone.parse::<Tz>() {
-        Ok(zone) => (at.with_timezone(&zone).format("%-d %B %Y, %H:%M").to_string(), time_zone),
-        Err(_) => (at.format("%-d %B %Y, %H:%M").to_string(), "UTC"),
-    };
-    html! { time datetime=(at.to_rfc3339()) data-zone=(zone) { (text) " (" (zone) ")" } }
+    let zone = zone(time_zone);
+    html! { (time(at, zone)) " (" (zone.name()) ")" }
+}
+
+/// From one instant to another in the board's time zone, which is named once.
+pub(super) fn span(from: DateTime<Utc>, to: DateTime<Utc>, time_zone: &str) -> Markup {
+    html! { (time(from, zone(time_zone))) " – " (instant(to, time_zone)) }
+}
+
+/// The zone of this name; UTC for one that only PostgreSQL knows.
+fn zone(name: &str) -> Tz {
+    name.parse().unwrap_or(Tz::UTC)
+}
+
+/// An instant that the script finds.
+fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
+    let text = at.with_timezone(&zone).format("%-d %B %Y, %H:%M");
+    html! { time datetime=(at.to_rfc3339()) data-zone=(zone.name()) { (text) } }
 }
 
 /// What a period is called.
@@ -91,7 +104,8 @@ mod tests {
     fn times_are_the_boards_and_their_zone_is_named() {
         let at = DateTime::from_timestamp(1_705_276_800, 0).unwrap_or_default();
         let text = instant(at, "America/New_York").into_string();
-        assert!(text.contains("14 January 2024, 19:00 (America/New_York)"), "{text}");
-        assert!(instant(at, "Nowhere/Else").into_string().contains("15 January 2024, 00:00 (UTC)"));
+        assert!(text.ends_with(">14 January 2024, 19:00</time> (America/New_York)"), "{text}");
+        let text = instant(at, "Nowhere/Else").into_string();
+        assert!(text.ends_with(">15 January 2024, 00:00</time> (UTC)"), "{text}");
     }
 }

@@ -11,7 +11,8 @@ use crate::rank::Row;
 /// A table of players. `mark` is the one to be found at a glance; `live` names the table for the script.
 pub(super) fn table(caption: &str, rows: &[Row], link: &Link, mark: Option<&str>, live: &str) -> Markup {
     html! {
-        table data-live=(live) {
+        // Of an empty one the script may have use.
+        table data-live=(live) hidden[rows.is_empty()] {
             caption { (caption) }
             thead {
                 tr {

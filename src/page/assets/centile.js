@@ -12,10 +12,9 @@ function write(element, number) {
 
 for (const data of document.querySelectorAll("data[value]")) data.textContent = whole.format(BigInt(data.value));
 for (const time of document.querySelectorAll("time[data-zone]")) {
-    const zone = time.dataset.zone;
     try {
-        const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "long", timeStyle: "short", timeZone: zone });
-        time.textContent = `${format.format(new Date(time.dateTime))} (${zone})`;
+        const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "long", timeStyle: "short", timeZone: time.dataset.zone });
+        time.textContent = format.format(new Date(time.dateTime));
     } catch (_) {
         // A zone that this browser does not know: as the server wrote it.
     }
@@ -60,6 +59,7 @@ function line(row) {
 /** Shows these rows in a table; who moved is seen to move. */
 function show(table, rows, marked) {
     const body = table.tBodies[0];
+    table.hidden = rows.length === 0;
     const before = new Map([...body.rows].map((tr) => [tr.dataset.user, { tr, top: tr.offsetTop, rank: Number(tr.querySelector(".rank data")?.value) }]));
     const now = rows.map((row) => {
         const known = before.get(row.user_id);

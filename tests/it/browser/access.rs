@@ -57,7 +57,7 @@ async fn nobody_is_kept_out() {
     let browser = Browser::start().await;
     for width in [None, Some(PHONE)] {
         if let Some(width) = width {
-            browser.become_phone(width).await;
+            browser.resize(width, 740, true).await;
         }
         for scheme in ["light", "dark"] {
             browser.prefer(scheme).await;
@@ -88,7 +88,7 @@ async fn on_a_phone_nothing_is_wider_than_the_screen() {
     let db = TestDb::new().await;
     let site = everything(&db).await;
     let browser = Browser::start().await;
-    browser.become_phone(PHONE).await;
+    browser.resize(PHONE, 740, true).await;
     for path in PAGES {
         browser.open(&site.serve.at(path)).await;
         let width = browser.run("return document.scrollingElement.scrollWidth").await;

@@ -187,10 +187,10 @@ impl Browser {
         self.post("goog/cdp/execute", json!({"cmd": command, "params": parameters})).await
     }
 
-    /// Makes it a phone of this width, in pixels of CSS.
-    pub async fn become_phone(&self, width: u32) {
-        let phone = json!({"width": width, "height": 740, "deviceScaleFactor": 1, "mobile": true});
-        self.chromium("Emulation.setDeviceMetricsOverride", phone).await;
+    /// Gives it a window of this size, in pixels of CSS, or makes it a phone.
+    pub async fn resize(&self, width: u32, height: u32, is_phone: bool) {
+        let screen = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
+        self.chromium("Emulation.setDeviceMetricsOverride", screen).await;
     }
 
     /// Has it prefer `dark` or `light`.

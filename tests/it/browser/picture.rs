@@ -82,14 +82,17 @@ async fn pictures() {
         browser.picture(&folder.join(format!("{name}.png"))).await;
     };
     let player = format!("/boards/arena?player=hana31&friends=hana31&friends={other}&friends=noor13");
+    browser.resize(1280, 720, false).await;
     take("home", "light", "/").await;
     take("board", "light", "/boards/arena").await;
+    browser.resize(1280, 1280, false).await;
     take("player", "light", &player).await;
     take("dark", "dark", &player).await;
+    browser.resize(1280, 720, false).await;
     take("closed", "light", &format!("/boards/arena?period={closed}")).await;
     take("empty", "light", "/boards/duels").await;
     take("wrong", "light", "/boards/nowhere").await;
-    browser.become_phone(390).await;
+    browser.resize(390, 844, true).await;
     take("phone", "light", "/boards/arena?player=hana31").await;
     for file in std::fs::read_dir(&folder).unwrap() {
         let file = file.unwrap();
