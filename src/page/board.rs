@@ -77,8 +77,8 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         (periods(page))
         p.when {
             strong data-live="period" { (title) }
-            (span(page))
             span.state role="status" data-live="state" { (state(page)) }
+            (span(page))
         }
         div.columns.chosen[page.link.player.is_some()] {
             section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.limit) data-from=(page.link.from)

@@ -26,7 +26,8 @@ fn document(title: &str, main: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 link rel="stylesheet" href=(asset::STYLE.path());
-                script type="module" src=(asset::SCRIPT.path()) {}
+                // Numbers and times are written anew before anything is seen, or lines that grow would push down what is below.
+                script type="module" blocking="render" src=(asset::SCRIPT.path()) {}
             }
             body {
                 a.skip href="#main" { "To the content" }

@@ -56,7 +56,7 @@ fn zone(name: &str) -> Tz {
 
 /// An instant that the script finds.
 fn time(at: DateTime<Utc>, zone: Tz) -> Markup {
-    let text = at.with_timezone(&zone).format("%-d %B %Y, %H:%M");
+    let text = at.with_timezone(&zone).format("%-d %b %Y, %H:%M");
     html! { time datetime=(at.to_rfc3339()) data-zone=(zone.name()) { (text) } }
 }
 
@@ -104,8 +104,8 @@ mod tests {
     fn times_are_the_boards_and_their_zone_is_named() {
         let at = DateTime::from_timestamp(1_705_276_800, 0).unwrap_or_default();
         let text = instant(at, "America/New_York").into_string();
-        assert!(text.ends_with(">14 January 2024, 19:00</time> (America/New_York)"), "{text}");
+        assert!(text.ends_with(">14 Jan 2024, 19:00</time> (America/New_York)"), "{text}");
         let text = instant(at, "Nowhere/Else").into_string();
-        assert!(text.ends_with(">15 January 2024, 00:00</time> (UTC)"), "{text}");
+        assert!(text.ends_with(">15 Jan 2024, 00:00</time> (UTC)"), "{text}");
     }
 }

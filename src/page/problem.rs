@@ -7,7 +7,7 @@ pub(crate) fn page(status: u16, title: &str, detail: &str) -> Markup {
     let main = html! {
         p.status { (status) }
         h1 { (title) }
-        p { (detail) }
+        p.detail { (detail) }
         p { a href="/" { "All boards" } }
     };
     super::document(&format!("{title} · Centile"), &main)

@@ -13,7 +13,7 @@ function write(element, number) {
 for (const data of document.querySelectorAll("data[value]")) data.textContent = whole.format(BigInt(data.value));
 for (const time of document.querySelectorAll("time[data-zone]")) {
     try {
-        const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "long", timeStyle: "short", timeZone: time.dataset.zone });
+        const format = new Intl.DateTimeFormat(navigator.languages, { dateStyle: "medium", timeStyle: "short", timeZone: time.dataset.zone });
         time.textContent = format.format(new Date(time.dateTime));
     } catch (_) {
         // A zone that this browser does not know: as the server wrote it.

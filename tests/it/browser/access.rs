@@ -101,6 +101,31 @@ async fn on_a_phone_nothing_is_wider_than_the_screen() {
 }
 
 #[tokio::test]
+async fn nothing_jumps_while_a_page_comes_up() {
+    let db = TestDb::new().await;
+    let site = everything(&db).await;
+    let browser = Browser::start().await;
+    // The browser writes times in another way than the server.
+    assert_eq!(browser.run("return navigator.language").await, "en-US");
+    for width in [1_280, PHONE] {
+        browser.resize(width, 740, width == PHONE).await;
+        for path in PAGES.into_iter().chain(["/boards/main?period=week&player=p030"]) {
+            browser.open(&site.serve.at(path)).await;
+            browser.until("!document.querySelector('[data-open]') || document.querySelector('.state.live')").await;
+            let jumps = browser
+                .run_until_called(
+                    "const done = arguments[0]; let jumps = 0;
+                    new PerformanceObserver((list) => list.getEntries().forEach(({ value }) => (jumps += value)))
+                        .observe({ type: 'layout-shift', buffered: true });
+                    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(jumps))))",
+                )
+                .await;
+            assert!(jumps.as_f64().unwrap() < 0.01, "{path}, {width}: {jumps}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn who_prefers_it_dark_gets_it_dark() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;

@@ -85,7 +85,7 @@ async fn pictures() {
     browser.resize(1280, 720, false).await;
     take("home", "light", "/").await;
     take("board", "light", "/boards/arena").await;
-    browser.resize(1280, 1280, false).await;
+    browser.resize(1280, 1160, false).await;
     take("player", "light", &player).await;
     take("dark", "dark", &player).await;
     browser.resize(1280, 720, false).await;
