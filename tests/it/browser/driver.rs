@@ -1,4 +1,4 @@
-//! Chromium without a window, driven as the W3C's WebDriver says, by the driver that comes with it.
+//! Chromium without a window, driven as the W3C's `WebDriver` says, by the driver that comes with it.
 //!
 //! A client of our own: what the crates of the kind are built on is MPL, or needs a TLS of its own, and this is JSON over HTTP.
 
@@ -18,13 +18,13 @@ use serde_json::{Value, json};
 use crate::support::folder;
 
 /// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 /// How often a page is asked whether it is as it should be.
 const ASKED_EVERY: Duration = Duration::from_millis(20);
-/// The member by which an element is named (WebDriver, 12.1).
+/// The member by which an element is named (`WebDriver`, 12.1).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Keys as WebDriver names them (17.4.2).
+/// Keys as `WebDriver` names them (17.4.2).
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 
