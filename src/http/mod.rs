@@ -298,6 +298,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(pieces::cut))
             .wrap(from_fn(rate::limit))
+            .wrap(from_fn(page::explain))
             .wrap(from_fn(cors::share))
             .wrap(security_headers(acceptor.is_some()))
             .wrap(from_fn(observe::observe));

@@ -3,15 +3,18 @@
 use std::{sync::Arc, time::Duration};
 
 use actix_web::{
-    HttpRequest, HttpResponse, HttpResponseBuilder,
-    http::header,
+    HttpRequest, HttpResponse,
+    body::{EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{self, HeaderValue},
+    middleware::Next,
     web::{Data, Path},
 };
 use futures::future::join_all;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{Api, caller, endpoint::Endpoint, path::BoardPath, problem, query, text, top as top_body};
+use super::{Api, caller, endpoint::Endpoint, path::BoardPath, problem::Problem, query, text, top as top_body};
 use crate::{
     Error, Result,
     board::{self, Board, BoardSlug, PeriodKind, Reading},
@@ -32,6 +35,8 @@ use crate::{
 /// What a page may do: look as its style sheet says, run its script, ask this service.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
+/// Media type of pages.
+const HTML: &str = "text/html; charset=utf-8";
 /// A browser uses a file without asking for a year: its name changes with what is in it.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// Rows of a page.
@@ -84,8 +89,8 @@ struct Rows {
 }
 
 /// The boards there are.
-async fn home(api: Data<Api>, request: HttpRequest) -> HttpResponse {
-    answer(&request, boards(&api, &request).await)
+async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    Ok(answer(&request, boards(&api, &request).await?))
 }
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
@@ -102,8 +107,8 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
 }
 
 /// A board.
-async fn show(api: Data<Api>, request: HttpRequest) -> HttpResponse {
-    answer(&request, one_board(&api, &request).await)
+async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    Ok(answer(&request, one_board(&api, &request).await?))
 }
 
 async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
@@ -226,24 +231,28 @@ fn if_known<T>(read: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// A page, or one that says why there is none.
-fn answer(request: &HttpRequest, page: Result<Markup>) -> HttpResponse {
-    let of_page = |mut response: HttpResponseBuilder| {
-        response.content_type("text/html; charset=utf-8").insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
-        response
-    };
-    match page {
-        Ok(page) => {
-            let mut response = of_page(HttpResponse::Ok());
-            response.insert_header((header::CACHE_CONTROL, "no-cache"));
-            text::made(request, response, page.into_string())
-        }
-        Err(error) => {
-            let problem = error.problem();
-            let page = problem_page(problem.status, problem.title, &problem::detail(&error));
-            of_page(problem::builder(&error)).body(page.into_string())
-        }
-    }
+/// A page as it is sent.
+fn answer(request: &HttpRequest, page: Markup) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((header::CONTENT_TYPE, HTML));
+    response.insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
+    text::made(request, response, page.into_string())
+}
+
+/// Tells on a page what is wrong, whoever found that, where a page was asked for.
+pub(super) async fn explain(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {
+    let is_for_page = request.path() == "/" || request.path().starts_with("/boards");
+    let mut response = next.call(request).await?;
+    let problem = response.response_mut().extensions_mut().remove::<Problem>().filter(|_| is_for_page);
+    let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };
+    Ok(response.map_body(|head, _| {
+        head.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(HTML));
+        head.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+        EitherBody::right(problem_page(status, title, &detail).into_string())
+    }))
 }
 
 /// A file that pages ask for.

@@ -129,6 +129,27 @@ async fn any_period_and_any_position_are_a_click_away() {
 }
 
 #[tokio::test]
+async fn numbers_are_written_as_the_reader_writes_them_and_keep_all_their_digits() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    // No double has this one.
+    let scores = [("ada", 9_007_199_254_740_990), ("ada", 3), ("bob", -1_234)];
+    site.board(json!({"points_min": -2_000}), &scores).await;
+    let browser = Browser::start().await;
+    let german = json!({"userAgent": "a browser", "acceptLanguage": "de-DE"});
+    browser.chromium("Emulation.setUserAgentOverride", german).await;
+    browser.open(&site.serve.at("/boards/main")).await;
+    let score = "return [...document.querySelectorAll('table[data-live=top] .score data')].map((data) => [data.value, data.textContent])";
+    let wanted = |first: &str, shown: &str| json!([[first, shown], ["-1234", "-1.234"]]);
+    assert_eq!(browser.run(score).await, wanted("9007199254740993", "9.007.199.254.740.993"));
+    // And as they change.
+    browser.until("document.querySelector('.state.live')").await;
+    site.post(SCORES, json!({"user_id": "ada", "points": 2})).await.is(200);
+    browser.until("document.querySelector('tr[data-user=ada] .score data').value !== '9007199254740993'").await;
+    assert_eq!(browser.run(score).await, wanted("9007199254740995", "9.007.199.254.740.995"));
+}
+
+#[tokio::test]
 async fn what_a_name_holds_is_shown_and_does_nothing() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;

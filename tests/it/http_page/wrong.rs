@@ -65,8 +65,37 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
         let text = page(&site, &format!("/boards/main?{query}")).await;
         assert!(text.contains(words), "{query}: {text}");
     }
+    for path in ["/boards", "/boards/", "/boards/main/player", "/boards/main/"] {
+        assert_page(&get(path).await, 404, &[path]);
+    }
     let answer = site.send(Method::POST, "/boards/main", &[], String::new()).await;
-    assert_eq!((answer.status, header(&answer.headers, "allow")), (405, "GET, HEAD"));
+    assert_page(&answer, 405, &["not POST"]);
+    assert_eq!(header(&answer.headers, "allow"), "GET, HEAD");
+    // Programs are told as ever.
+    for path in ["/assets/none.css", "/v1/boards/nowhere", "/nowhere"] {
+        let answer = get(path).await;
+        assert_eq!(
+            (answer.status, header(&answer.headers, "content-type")),
+            (404, "application/problem+json"),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_on_a_page() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--address-rate", "1", "--address-burst", "3"]).await;
+    site.board(json!({}), &[]).await;
+    for _ in 0..20 {
+        let answer = site.get("/boards/main").await;
+        if answer.status == 429 {
+            assert_page(&answer, 429, &["Too many requests"]);
+            assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+            return;
+        }
+    }
+    panic!("nobody is told");
 }
 
 #[tokio::test]
