@@ -36,7 +36,7 @@ pub(super) fn histogram(bars: &[Bar], order: Order, score: Option<i64>) -> Marku
                 @for (n, bar) in bars.iter().enumerate() {
                     @let height = if bar.players == 0 { 0.0 } else { (HEIGHT * bar.players as f64 / most as f64).max(LEAST) };
                     rect x=(two(n as f64 * width + width * 0.06)) y=(two(HEAD + HEIGHT - height)) width=(two(width * 0.88))
-                        height=(two(height)) {
+                        height=(two(height)) data-from=(bar.from_score) data-to=(bar.to_score) {
                         title { (grouped(bar.from_score)) " to " (grouped(bar.to_score)) ": " (grouped(signed(bar.players))) }
                     }
                 }

@@ -93,6 +93,21 @@ function show(table, rows, marked) {
     }
 }
 
+/** Moves the mark of the player's place among all scores; the bars stay as they came. */
+function place(score) {
+    const mark = document.querySelector(".histogram line.here");
+    const bars = [...document.querySelectorAll(".histogram rect")].map(({ dataset }) => [Number(dataset.from), Number(dataset.to)]);
+    if (!mark || bars.length === 0) return;
+    const isFalling = bars[0][0] > bars[0][1];
+    const found = bars.findIndex(([, to]) => (isFalling ? score >= to : score <= to));
+    const at = found < 0 ? bars.length - 1 : found;
+    const [from, to] = bars[at];
+    const into = from === to ? 0.5 : Math.min(Math.max((score - from) / (to - from), 0), 1);
+    const x = ((at + into) * mark.ownerSVGElement.viewBox.baseVal.width) / bars.length;
+    mark.setAttribute("x1", x);
+    mark.setAttribute("x2", x);
+}
+
 /** What the page says of the connection. */
 function tell(text, isLive = false) {
     const state = find("state");
@@ -136,6 +151,7 @@ function follow({ board, period, limit, from, open }) {
         }
         write(find("rank"), standing.rank);
         write(find("score"), standing.score);
+        place(Number(standing.score));
         find("percentile").textContent = new Intl.NumberFormat(navigator.languages, { maximumFractionDigits: 2 }).format(standing.percentile);
         show(find("around"), [...standing.above, standing, ...standing.below], player);
     }

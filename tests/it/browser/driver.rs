@@ -4,7 +4,8 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -19,6 +20,8 @@ use crate::support::folder;
 
 /// How long anything may take on a busy machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
+/// How often another port is tried.
+const PORTS: u32 = 5;
 /// How often a page is asked whether it is as it should be.
 const ASKED_EVERY: Duration = Duration::from_millis(20);
 /// The member by which an element is named (`WebDriver`, 12.1).
@@ -48,19 +51,14 @@ impl Browser {
         fs::create_dir_all(&profile).unwrap();
         let profile = profile.canonicalize().unwrap();
         let [mut driver_dog, mut browser_dog] = [(); 2].map(|()| Watchdog::new(&[&profile]).unwrap());
-        let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut driver = command.spawn().expect("chromedriver, which `scripts/setup.sh test` installs");
-        driver_dog.watch(driver.id()).unwrap();
-        let output = BufReader::new(driver.stdout.take().unwrap());
-        let port = tokio::task::spawn_blocking(|| {
-            let mut lines = output.lines().map_while(Result::ok);
-            let line = lines.find(|line| line.contains("started successfully on port")).expect("a driver that starts");
-            // What else it has to say is read, too: it is not to wait for that.
-            std::thread::spawn(move || lines.for_each(drop));
-            line.chars().filter(char::is_ascii_digit).collect::<String>()
-        });
-        let place = format!("http://127.0.0.1:{}", port.await.unwrap());
+        let (driver, place, driver_dog) = tokio::task::spawn_blocking(move || {
+            let mut launched = (0..PORTS).filter_map(|_| launch(&mut driver_dog));
+            let (driver, place) = launched.next().expect("a driver that starts");
+            drop(launched);
+            (driver, place, driver_dog)
+        })
+        .await
+        .unwrap();
         let client = reqwest::Client::builder().timeout(PATIENCE * 2).build().unwrap();
         let profile_argument = format!("--user-data-dir={}", profile.join("profile").display());
         let arguments = [
@@ -213,21 +211,54 @@ impl Browser {
     }
 }
 
+impl Browser {
+    /// Has it end as by its own menu; all of its processes have ended then.
+    fn quit(&self) -> io::Result<()> {
+        let (place, session) = self.session["http://".len()..].split_once('/').unwrap_or_default();
+        let mut driver = TcpStream::connect(place)?;
+        driver.set_read_timeout(Some(Duration::from_secs(10)))?;
+        write!(driver, "DELETE /{session} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n")?;
+        // It answers when all is over.
+        driver.read_exact(&mut [0])
+    }
+}
+
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its other processes end with the first.
-        signal(self.pid, "KILL").ok();
+        // Killed, its other processes would write to the profile until they have seen it, and make folders for that.
+        if self.quit().is_err() {
+            signal(self.pid, "KILL").ok();
+        }
         self.driver.kill().ok();
         self.driver.wait().ok();
         for watchdog in &mut self.watchdogs {
             watchdog.forget().ok();
         }
         let end = Instant::now() + Duration::from_secs(10);
-        // They may write until they have seen that.
         while fs::remove_dir_all(&self.profile).is_err() && self.profile.exists() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(10));
         }
     }
+}
+
+/// Starts a driver; gives its address with it. `None` where it does not start: the port that it has found free it takes twice, for either
+/// version of IP, and somebody else may have come in between.
+fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
+    let mut command = Command::new("chromedriver");
+    command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut driver = command.spawn().expect("chromedriver, which `scripts/setup.sh test` installs");
+    watchdog.watch(driver.id()).unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let Some(line) = lines.find(|line| line.contains("started successfully on port")) else {
+        driver.kill().ok();
+        driver.wait().ok();
+        watchdog.forget().unwrap();
+        return None;
+    };
+    // What else it has to say is read, too: it is not to wait for that.
+    std::thread::spawn(move || lines.for_each(drop));
+    let port: String = line.chars().filter(char::is_ascii_digit).collect();
+    Some((driver, format!("http://127.0.0.1:{port}")))
 }
 
 /// The value of an answer, or what the driver says is wrong.

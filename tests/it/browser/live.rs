@@ -50,6 +50,10 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
     browser.open(&site.serve.at("/boards/main?player=p030&friends=p031&friends=p032")).await;
     until_live(&browser).await;
     browser.run(WATCH_JUMPS).await;
+    let here =
+        async || browser.run("return Number(document.querySelector('.histogram .here').getAttribute('x1'))").await;
+    let (place, total) = (here().await.as_f64().unwrap(), 400.0);
+    assert!((place - total / 2.0).abs() < total / 20.0, "the middle player of evenly spread ones is at {place}");
     // From far below, from the top, from beside the player, and the player.
     let mut slowest = 0;
     for (turn, player) in ["p060", "p001", "p031", "p030", "p059"].into_iter().enumerate() {
@@ -69,6 +73,7 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
     }
     browser.until("document.querySelector('[data-live=rank] data').value === '2'").await;
     assert_player(&browser, &site, &format!("{SCORES}/p030?around=4")).await;
+    assert_eq!(here().await, total, "and at the end among those as they came");
     let order =
         "[...document.querySelectorAll('table[data-live=friends] tbody tr')].map((row) => row.dataset.user).join()";
     assert_eq!(browser.run(&format!("return {order}")).await, "p031,p032");

@@ -81,11 +81,11 @@ async fn pictures() {
         browser.until("!document.querySelector('[data-open]') || document.querySelector('.state.live')").await;
         browser.picture(&folder.join(format!("{name}.png"))).await;
     };
-    let player = format!("/boards/arena?player=hana31&friends=hana31&friends={other}&friends=noor13");
+    let player = format!("/boards/arena?limit=12&player=hana31&friends=hana31&friends={other}&friends=noor13");
     browser.resize(1280, 720, false).await;
     take("home", "light", "/").await;
     take("board", "light", "/boards/arena").await;
-    browser.resize(1280, 1160, false).await;
+    browser.resize(1280, 1280, false).await;
     take("player", "light", &player).await;
     take("dark", "dark", &player).await;
     browser.resize(1280, 720, false).await;
