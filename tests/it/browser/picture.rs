@@ -81,7 +81,7 @@ async fn pictures() {
         browser.until("!document.querySelector('[data-open]') || document.querySelector('.state.live')").await;
         browser.picture(&folder.join(format!("{name}.png"))).await;
     };
-    let player = format!("/boards/arena?limit=12&player=hana31&friends=hana31&friends={other}&friends=noor13");
+    let player = format!("/boards/arena?limit=20&player=hana31&friends=hana31&friends={other}&friends=noor13");
     browser.resize(1280, 720, false).await;
     take("home", "light", "/").await;
     take("board", "light", "/boards/arena").await;
