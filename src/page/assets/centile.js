@@ -98,7 +98,7 @@ function place(score) {
     const mark = document.querySelector(".histogram line.here");
     const bars = [...document.querySelectorAll(".histogram rect")].map(({ dataset }) => [Number(dataset.from), Number(dataset.to)]);
     if (!mark || bars.length === 0) return;
-    const isFalling = bars[0][0] > bars[0][1];
+    const isFalling = bars[0][0] > bars.at(-1)[1];
     const found = bars.findIndex(([, to]) => (isFalling ? score >= to : score <= to));
     const at = found < 0 ? bars.length - 1 : found;
     const [from, to] = bars[at];

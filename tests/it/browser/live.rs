@@ -85,6 +85,26 @@ async fn a_score_moves_its_row_and_nothing_else_jumps() {
 }
 
 #[tokio::test]
+async fn where_less_is_better_less_moves_up() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let scores = [("ann", 900), ("bob", 800), ("cyd", 700), ("dan", 100)];
+    site.board(json!({"mode": "best", "order": "asc"}), &scores).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?player=bob")).await;
+    until_live(&browser).await;
+    let here =
+        async || browser.run("return Number(document.querySelector('.histogram .here').getAttribute('x1'))").await;
+    let before = here().await.as_f64().unwrap();
+    // Better than 800 and worse than 100: from the left half into the right one.
+    site.post(SCORES, json!({"user_id": "bob", "points": 200})).await.is(200);
+    browser.until("document.querySelector('[data-live=rank] data').value === '2'").await;
+    let after = here().await.as_f64().unwrap();
+    assert!((0.0..150.0).contains(&before) && (300.0..400.0).contains(&after), "{before} {after}");
+    assert_same(&browser, &site, SCORES).await;
+}
+
+#[tokio::test]
 async fn a_page_that_was_cut_off_goes_on_by_itself() {
     let db = TestDb::new().await;
     let mut site = Site::start(&db, &[]).await;
