@@ -13,7 +13,7 @@ FUZZ_SECONDS := 600
 TESTARGS := --tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check advisories clients bench bench-full bench-computation torture fuzz slow fmt schema prepare clean
+.PHONY: help setup run test check advisories clients bench bench-full bench-computation torture fuzz slow screenshots fmt schema prepare clean
 
 help: ## Shows this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | while IFS=$$'\t' read -r name text; do printf '  make %-17s %s\n' "$$name" "$$text"; done
@@ -85,6 +85,10 @@ fuzz: setup ## Feeds what reads requests and files with made-up bytes, 10 minute
 slow: setup ## Opens a thousand slow connections of each kind that slowhttptest knows; a minute
 	cargo build --release
 	@scripts/slow.sh $(TARGET)/release/centile
+
+screenshots: setup ## Writes the pictures in docs/img anew, after a change of how pages look
+	@scripts/setup.sh test
+	cargo test --test it -- --ignored browser::picture
 
 fmt: ## Formats the Rust code
 	cargo fmt

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building, running and testing Centile needs and this machine lacks: the programs of a PostgreSQL server
 # (15 or newer), of a Redis server, and a C compiler; with the argument `test` also PgBouncer, openssl and curl, with which tests sign
-# and send what a newcomer would, and Node.js, npm and Python, with what the clients are tested with (scripts/clients.sh); with `bench`
-# also wrk. Quick when nothing is missing.
+# and send what a newcomer would, Chromium with its driver, which looks at pages, and Node.js, npm and Python, with what the clients are
+# tested with (scripts/clients.sh); with `bench` also wrk. Quick when nothing is missing.
 #
 # Centile starts private servers of its own from these programs. The services that the packages would set up on this
 # machine are neither started nor enabled, and no database cluster is made.
@@ -46,7 +46,9 @@ has_npm() { command -v npm >/dev/null; }
 # One that can make environments, and is of the version that the client asks for.
 has_python() { python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
-has_all_for_tests() { has_pgbouncer && has_openssl && has_curl && has_node && has_npm && has_python; }
+has_chromium() { command -v chromedriver >/dev/null && command -v chromium chromium-browser google-chrome >/dev/null; }
+
+has_all_for_tests() { has_pgbouncer && has_openssl && has_curl && has_node && has_npm && has_python && has_chromium; }
 
 # The one that compares systems: later versions may count otherwise. What it says goes out with a status of failure.
 has_wrk() { { wrk -v || true; } 2>/dev/null | grep -q '[ /]4\.[12]\.'; }
@@ -122,13 +124,13 @@ ROOT
 explain() {
     say "missing: $*"
     if command -v dnf >/dev/null; then
-        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer openssl curl nodejs npm python"
+        say "on Fedora: sudo dnf install postgresql-server postgresql valkey gcc; for the tests pgbouncer openssl curl nodejs npm python chromium chromedriver"
     elif command -v pacman >/dev/null; then
-        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer openssl curl nodejs npm python"
+        say "on Arch: sudo pacman -S postgresql valkey gcc; for the tests pgbouncer openssl curl nodejs npm python chromium"
     elif [ "$(uname -s)" = Darwin ]; then
-        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, node and python, and xcode-select --install for the C compiler"
+        say "on macOS: brew install postgresql@17 redis, for the tests pgbouncer, node, python, Chrome and chromedriver, and xcode-select --install for the C compiler"
     else
-        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer."
+        say "install a PostgreSQL server ($POSTGRES_OLDEST or newer, with pg_dump), a Redis or Valkey server and a C compiler; for the tests PgBouncer, openssl, curl, Node.js 18 or newer with npm and Python 3.11 or newer, and Chromium with chromedriver."
     fi
     say "none of their services needs to run: Centile starts private ones."
     exit 1
@@ -146,6 +148,7 @@ if [ "${1:-}" = test ]; then
     if ! has_node; then missing+=("Node.js >= 18") packages+=(nodejs); fi
     if ! has_npm; then missing+=(npm) packages+=(npm); fi
     if ! has_python; then missing+=("Python >= 3.11 with venv") packages+=(python3 python3-venv); fi
+    if ! has_chromium; then missing+=("Chromium and its driver") packages+=(chromium chromium-driver); fi
 fi
 if [ "${1:-}" = bench ] && ! has_wrk; then missing+=("wrk 4.1 or 4.2") packages+=(wrk); fi
 if [ "${#missing[@]}" -gt 0 ] && ! command -v apt-get >/dev/null; then

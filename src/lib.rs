@@ -37,6 +37,7 @@ mod known_key;
 pub mod layout;
 mod live;
 mod lookup;
+mod overview;
 mod pace;
 pub mod service;
 mod shared_reads;
@@ -50,6 +51,7 @@ pub mod cache;
 pub mod store;
 
 pub mod http;
+mod page;
 
 pub mod local;
 

@@ -141,7 +141,7 @@ impl PeriodKind {
 }
 
 /// A period of a board, as answers name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct Period {
     /// Its kind.
     pub kind: PeriodKind,

@@ -13,9 +13,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Error, Result, acknowledged::Acknowledged, audit::Lookout, cache::Cache, config::Hidden, counts::CountsCache,
-    known_board::BoardCache, known_key::KeyCache, layout::Keeper, live::Live, lookup::Lookups, period::PeriodCache,
-    rank::SharedPages, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry, top::TopCache, upkeep,
-    writer::Writers,
+    known_board::BoardCache, known_key::KeyCache, layout::Keeper, live::Live, lookup::Lookups, overview::Overviews,
+    period::PeriodCache, rank::SharedPages, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry,
+    top::TopCache, upkeep, writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
@@ -80,6 +80,7 @@ pub struct Service {
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) counts: CountsCache,
     pub(crate) lookups: Lookups,
+    pub(crate) overviews: Overviews,
     pub(crate) live: Live,
     pub(crate) pages: SharedPages,
     pub(crate) tops: TopCache,
@@ -117,6 +118,7 @@ impl Service {
             master_keys: settings.master_keys.clone(),
             counts: CountsCache::default(),
             lookups: Lookups::default(),
+            overviews: Overviews::new(settings.pool_wait),
             live: Live::default(),
             pages: SharedPages::new(settings.pool_wait),
             tops: TopCache::default(),

@@ -93,6 +93,7 @@ fn introduce(url: &str, key: &str, dir: &Path, servers: &Servers) -> Result<()> 
     let file = |name: &str| quoted(&dir.join(name).to_string_lossy());
     output::print("")?;
     line("HTTP", url)?;
+    line("to look at", &format!("{url}/"))?;
     line("to try it", &format!("{url}/docs/"))?;
     line("server key", key)?;
     line("boards", &format!("{MAIN_BOARD} (points add up), {LAPS_BOARD} (the best time counts)"))?;

@@ -44,7 +44,7 @@ const LIMIT_MAX: u32 = 100;
 /// Most players that one listener may choose.
 const CHOSEN_MAX: usize = 20;
 /// Neighbours shown on each side of a chosen player.
-const AROUND: usize = 2;
+const AROUND: usize = 4;
 
 /// What to follow.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -78,17 +78,21 @@ pub(super) struct LastEventId {
 pub(super) struct LiveStandingResponse<'a> {
     #[serde(flatten)]
     row: RowResponse<'a>,
-    /// Up to two players just above, best first.
+    /// 100 × players strictly worse ÷ max(players − 1, 1), to two decimals, rounded down.
+    #[schema(example = 99.4, minimum = 0, maximum = 100)]
+    percentile: f64,
+    /// Up to four players just above, best first.
     above: Vec<RowResponse<'a>>,
-    /// Up to two players just below, best first.
+    /// Up to four players just below, best first.
     below: Vec<RowResponse<'a>>,
 }
 
 impl<'a> From<&'a Standing> for LiveStandingResponse<'a> {
     fn from(standing: &'a Standing) -> Self {
-        let Standing { player, above, below, .. } = standing;
+        let Standing { player, percentile, above, below, .. } = standing;
         Self {
             row: RowResponse::from(player),
+            percentile: (percentile * 100.0).floor() / 100.0,
             above: above[above.len().saturating_sub(AROUND)..].iter().map(RowResponse::from).collect(),
             below: below.iter().take(AROUND).map(RowResponse::from).collect(),
         }

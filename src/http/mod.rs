@@ -48,6 +48,7 @@ mod reply;
 mod room;
 mod seats;
 mod signature;
+mod text;
 mod tls;
 
 mod board;
@@ -62,6 +63,7 @@ mod list;
 mod listener;
 mod live;
 mod newcomer;
+mod page;
 mod period;
 mod quarantine;
 mod season;
@@ -217,7 +219,7 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Every path, and the answer to all others.
 fn routes(config: &mut web::ServiceConfig) {
-    for endpoint in endpoints().into_iter().chain(docs::endpoints()) {
+    for endpoint in endpoints().into_iter().chain(docs::endpoints()).chain(page::endpoints()) {
         endpoint.register(config);
     }
     config.default_service(web::to(|request: HttpRequest| {
@@ -297,6 +299,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
             .configure(|config| routes(config.app_data(api)))
             .wrap(from_fn(pieces::cut))
             .wrap(from_fn(rate::limit))
+            .wrap(from_fn(page::explain))
             .wrap(from_fn(cors::share))
             .wrap(security_headers(acceptor.is_some()))
             .wrap(from_fn(observe::observe));
@@ -351,8 +354,7 @@ mod tests {
 
     #[actix_web::test]
     async fn what_does_not_exist_is_a_problem() {
-        for uri in ["/", "/v1", "/v1/boards/", "/v1/boards/arena/scores/", "/v1/boards/arena/scores/a/b", "/docs/none"]
-        {
+        for uri in ["/v1", "/v1/boards/", "/v1/boards/arena/scores/", "/v1/boards/arena/scores/a/b", "/docs/none"] {
             let response = answer(Method::GET, uri).await;
             assert_eq!(response.status(), StatusCode::NOT_FOUND, "{uri}");
             assert_eq!(header_of(&response, header::CONTENT_TYPE), problem::MEDIA_TYPE, "{uri}");

@@ -29,13 +29,13 @@ pub(super) struct Problem {
     kind: String,
     /// Short summary, the same for every problem of the kind.
     #[schema(example = "A value cannot be taken")]
-    title: &'static str,
+    pub(super) title: &'static str,
     /// HTTP status code.
     #[schema(example = 422, minimum = 400, maximum = 599)]
-    status: u16,
+    pub(super) status: u16,
     /// What is wrong in this case.
     #[schema(example = "limit: must be from 1 to 1000, not 0")]
-    detail: String,
+    pub(super) detail: String,
     /// The field or parameter at fault; `[3].points` is a field of the fourth element of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "limit")]
@@ -94,14 +94,22 @@ impl ResponseError for Error {
     }
 
     fn error_response(&self) -> HttpResponse {
-        builder(self).json(Problem::of(self))
+        told(&mut builder(self), self)
     }
+}
+
+/// An answer that tells of `error`; for whoever tells it otherwise, the problem goes along.
+fn told(response: &mut HttpResponseBuilder, error: &Error) -> HttpResponse {
+    let problem = Problem::of(error);
+    let mut response = response.json(&problem);
+    response.extensions_mut().insert(problem);
+    response
 }
 
 /// The answer to a method that the path does not know; `allow` lists those that it does.
 pub(super) fn method_not_allowed(method: &str, path: &str, allow: &str) -> HttpResponse {
     let error = Error::MethodNotAllowed(format!("{path} answers {allow}, not {method}"));
-    builder(&error).insert_header((header::ALLOW, allow)).json(Problem::of(&error))
+    told(builder(&error).insert_header((header::ALLOW, allow)), &error)
 }
 
 /// Status and headers of the answer to `error`.

@@ -53,17 +53,22 @@ pub(super) fn tagged(
 ) -> Result<HttpResponse> {
     let tag: EntityTag =
         format!("\"{etag}\"").parse().map_err(|_| Error::Internal(format!("{etag:?} cannot be an entity tag")))?;
-    let is_known = match request.get_header::<IfNoneMatch>() {
-        Some(IfNoneMatch::Any) => true,
-        Some(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(&tag)),
-        None => false,
-    };
+    let is_known = knows(request, &tag);
     let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     response.insert_header(ETag(tag)).insert_header((header::CACHE_CONTROL, cache_control));
     if is_known {
         return Ok(response.finish());
     }
     Ok(response.insert_header(header::ContentType::json()).body(body()?))
+}
+
+/// Whether whoever sent `request` has what bears this tag.
+pub(super) fn knows(request: &HttpRequest, tag: &EntityTag) -> bool {
+    match request.get_header::<IfNoneMatch>() {
+        Some(IfNoneMatch::Any) => true,
+        Some(IfNoneMatch::Items(known)) => known.iter().any(|known| known.weak_eq(tag)),
+        None => false,
+    }
 }
 
 /// What came of a write: for this caller alone, this once.

@@ -378,7 +378,9 @@ async fn a_request_that_cannot_be_read() {
         let status = if path.ends_with("query") { 413 } else { 401 };
         refused(&alone, status, "", "nobody without a key has a body read");
     }
-    for path in ["/", "/v1", "/v2/boards", "/v1/boards/", "/v1/boards/main/nonsense", "/v1/users/", "/docs/nonsense"] {
+    for path in
+        ["/nothing", "/v1", "/v2/boards", "/v1/boards/", "/v1/boards/main/nonsense", "/v1/users/", "/docs/nonsense"]
+    {
         refused(&site.get(path).await, 404, "", path);
     }
     for (method, path, allow) in [

@@ -44,11 +44,11 @@ impl Standings {
         sorted.take(limit).map(|((user, score), rank)| (user, score, rank)).collect()
     }
 
-    /// A player with two others on each side, as they are shown.
+    /// A player with four others on each side, as they are shown.
     fn around(&self, user: &str) -> Vec<(String, i64, u64)> {
         let all = self.top(usize::MAX);
         let at = all.iter().position(|(id, ..)| id == user).expect("a player with a score");
-        all[at.saturating_sub(2)..(at + 3).min(all.len())].to_vec()
+        all[at.saturating_sub(4)..(at + 5).min(all.len())].to_vec()
     }
 }
 
@@ -170,14 +170,14 @@ async fn a_score_is_shown_to_all_who_listen_and_what_changes_nothing_is_not() {
     post(&site, "cyd", 5).await;
     let changed = of_dan.one("changed").await;
     assert_eq!(changed.get("scores"), None, "{changed}");
-    let wanted = [("bob".to_owned(), 30, 2), ("cyd".to_owned(), 25, 3), ("dan".to_owned(), 10, 4)];
-    assert_eq!(standings(&changed)["dan"], wanted);
+    let wanted = [("ada", 40, 1), ("bob", 30, 2), ("cyd", 25, 3), ("dan", 10, 4)];
+    assert_eq!(standings(&changed)["dan"], wanted.map(|(id, score, rank)| (id.to_owned(), score, rank)));
     post(&site, "bob", 15).await;
     let changed = top.one("changed").await;
     assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 45, 1), ("ada".to_owned(), 40, 2)]);
     assert_eq!(changed["standings"], json!([]));
     // What the same version answers elsewhere.
-    let read = site.get(&format!("{SCORES}/dan?around=2")).await.is(200);
+    let read = site.get(&format!("{SCORES}/dan?around=4")).await.is(200);
     let shown = of_dan.until(|event| event.data["version"] == read["version"]).await.data;
     for member in ["rank", "position", "score", "reached_at", "user_name", "above", "below"] {
         assert_eq!(shown["standings"][0][member], read[member], "{member}");
@@ -367,7 +367,7 @@ async fn a_closed_period_is_followed_as_it_stands() {
     let started = stream.one("started").await;
     assert_eq!(started["scores"], read["scores"]);
     assert_eq!((&started["version"], &started["period"]), (&read["version"], &read["period"]));
-    let standing = site.get(&format!("{SCORES}/bob?around=2&period={week}")).await.is(200);
+    let standing = site.get(&format!("{SCORES}/bob?around=4&period={week}")).await.is(200);
     assert_eq!(started["standings"][0]["rank"], standing["rank"]);
     assert_eq!(started["standings"][0]["above"], standing["above"]);
     let refused = ask(&site.serve, &format!("{EVENTS}?period=week:1999-01-04"), &[]).await;

@@ -3,6 +3,7 @@
 
 mod backup;
 mod board_rules;
+mod browser;
 mod cache_redis;
 mod cheating;
 mod cli_close;
@@ -33,6 +34,7 @@ mod http_limits;
 mod http_live;
 mod http_metrics;
 mod http_openapi;
+mod http_page;
 mod http_property;
 mod http_signing;
 mod local_servers;

@@ -15,6 +15,7 @@ mod kill;
 mod listeners;
 mod network;
 mod overload;
+mod page;
 mod probe;
 mod redis;
 mod report;

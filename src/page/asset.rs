@@ -1,0 +1,56 @@
+//! Files that pages ask for. Their names change with what is in them, so that browsers need never ask for one again.
+
+use std::sync::LazyLock;
+
+use sha2::{Digest as _, Sha256};
+
+use super::gzip;
+use crate::key;
+
+/// A file.
+#[derive(Debug)]
+pub(crate) struct Asset {
+    /// Its name, with what stands for its bytes in it.
+    name: String,
+    /// What stands for its bytes.
+    pub(crate) digest: String,
+    /// Media type.
+    pub(crate) media_type: &'static str,
+    /// What is in it.
+    pub(crate) text: &'static str,
+    /// The same as gzip.
+    pub(crate) compressed: Option<Vec<u8>>,
+}
+
+/// Looks of all pages.
+pub(crate) static STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("centile", "css", "text/css; charset=utf-8", include_str!("assets/centile.css")));
+/// What makes a board's page live, and writes numbers and times as the reader's browser has it.
+pub(crate) static SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("centile", "js", "text/javascript; charset=utf-8", include_str!("assets/centile.js")));
+/// The sign on a browser's tab.
+pub(crate) static ICON: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("centile", "svg", "image/svg+xml", include_str!("assets/centile.svg")));
+
+impl Asset {
+    fn new(name: &str, kind: &str, media_type: &'static str, text: &'static str) -> Self {
+        let digest = key::hex(&Sha256::digest(text)[..8]);
+        Self {
+            name: format!("{name}.{digest}.{kind}"),
+            digest,
+            media_type,
+            text,
+            compressed: gzip::small(text.as_bytes()),
+        }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> String {
+        format!("/assets/{}", self.name)
+    }
+
+    /// The file of this name.
+    pub(crate) fn find(name: &str) -> Option<&'static Self> {
+        [&*STYLE, &*SCRIPT, &*ICON].into_iter().find(|asset| asset.name == name)
+    }
+}

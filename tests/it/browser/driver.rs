@@ -1,0 +1,275 @@
+//! Chromium without a window, driven as the W3C's `WebDriver` says, by the driver that comes with it.
+//!
+//! A client of our own: what the crates of the kind are built on is MPL, or needs a TLS of its own, and this is JSON over HTTP.
+
+use std::{
+    fs,
+    io::{self, BufRead as _, BufReader, Read as _, Write as _},
+    net::TcpStream,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use centile::local::{Watchdog, signal};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::folder;
+
+/// How long anything may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+/// How often another port is tried.
+const PORTS: u32 = 5;
+/// How often a page is asked whether it is as it should be.
+const ASKED_EVERY: Duration = Duration::from_millis(20);
+/// The member by which an element is named (`WebDriver`, 12.1).
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Keys as `WebDriver` names them (17.4.2).
+pub const TAB: &str = "\u{e004}";
+pub const ENTER: &str = "\u{e007}";
+
+/// A browser with a profile of its own, which goes with it.
+#[derive(Debug)]
+pub struct Browser {
+    client: reqwest::Client,
+    /// Where its session is.
+    session: String,
+    driver: Child,
+    /// The browser's own process.
+    pid: u32,
+    watchdogs: [Watchdog; 2],
+    profile: PathBuf,
+}
+
+impl Browser {
+    /// Starts one with a window of a desk.
+    pub async fn start() -> Self {
+        let profile = folder("browser");
+        fs::create_dir_all(&profile).unwrap();
+        let profile = profile.canonicalize().unwrap();
+        let [mut driver_dog, mut browser_dog] = [(); 2].map(|()| Watchdog::new(&[&profile]).unwrap());
+        let (driver, place, driver_dog) = tokio::task::spawn_blocking(move || {
+            let mut launched = (0..PORTS).filter_map(|_| launch(&mut driver_dog));
+            let (driver, place) = launched.next().expect("a driver that starts");
+            drop(launched);
+            (driver, place, driver_dog)
+        })
+        .await
+        .unwrap();
+        let client = reqwest::Client::builder().timeout(PATIENCE * 2).build().unwrap();
+        let profile_argument = format!("--user-data-dir={}", profile.join("profile").display());
+        let arguments = [
+            "--headless=new",
+            // Refused to root otherwise; what is shown is our own.
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--force-color-profile=srgb",
+            "--hide-scrollbars",
+            "--lang=en-GB",
+            "--window-size=1280,900",
+            // Nothing else may be asked.
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            &profile_argument,
+        ];
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+            "timeouts": {"script": 60_000, "pageLoad": 60_000},
+        }}});
+        let made = call(&client, Method::POST, &format!("{place}/session"), Some(wanted)).await.expect("a session");
+        let pid = made["capabilities"]["goog:processID"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap();
+        browser_dog.watch(pid).unwrap();
+        let session = format!("{place}/session/{}", made["sessionId"].as_str().unwrap());
+        Self { client, session, driver, pid, watchdogs: [driver_dog, browser_dog], profile }
+    }
+
+    async fn ask(&self, method: Method, command: &str, body: Option<Value>) -> Result<Value, String> {
+        call(&self.client, method, &format!("{}/{command}", self.session), body).await
+    }
+
+    async fn post(&self, command: &str, body: Value) -> Value {
+        self.ask(Method::POST, command, Some(body)).await.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    /// Opens an address, and returns when it is loaded.
+    pub async fn open(&self, url: &str) {
+        self.post("url", json!({"url": url})).await;
+    }
+
+    /// Where it is.
+    pub async fn address(&self) -> String {
+        let address = self.ask(Method::GET, "url", None).await.unwrap();
+        address.as_str().unwrap().to_owned()
+    }
+
+    /// Goes back, as by its button.
+    pub async fn back(&self) {
+        self.post("back", json!({})).await;
+    }
+
+    /// What a function with this body returns in the page.
+    pub async fn run(&self, body: &str) -> Value {
+        self.run_with(body, json!([])).await
+    }
+
+    /// The same with arguments.
+    pub async fn run_with(&self, body: &str, arguments: Value) -> Value {
+        self.post("execute/sync", json!({"script": body, "args": arguments})).await
+    }
+
+    /// What a function with this body hands to its last argument, which is a function.
+    pub async fn run_until_called(&self, body: &str) -> Value {
+        self.post("execute/async", json!({"script": body, "args": []})).await
+    }
+
+    /// Returns when this expression holds in the page, whichever page that is by then.
+    pub async fn until(&self, expression: &str) {
+        let begun = Instant::now();
+        loop {
+            // While one page goes and the next comes there is nobody to ask.
+            let script = json!({"script": format!("return Boolean({expression})"), "args": []});
+            let answer = self.ask(Method::POST, "execute/sync", Some(script)).await;
+            if answer == Ok(Value::Bool(true)) {
+                return;
+            }
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "{expression} does not come to hold: {answer:?}; {}",
+                self.text("body").await
+            );
+            tokio::time::sleep(ASKED_EVERY).await;
+        }
+    }
+
+    async fn element(&self, selector: &str) -> String {
+        let found = self.post("element", json!({"using": "css selector", "value": selector})).await;
+        found[ELEMENT].as_str().unwrap_or_else(|| panic!("no {selector}")).to_owned()
+    }
+
+    /// What somebody who looks at an element reads.
+    pub async fn text(&self, selector: &str) -> String {
+        let element = self.element(selector).await;
+        let text = self.ask(Method::GET, &format!("element/{element}/text"), None).await.unwrap();
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// Clicks on what somebody can see; returns when a page that comes of it is loaded.
+    pub async fn click(&self, selector: &str) {
+        let element = self.element(selector).await;
+        self.post(&format!("element/{element}/click"), json!({})).await;
+    }
+
+    /// Types into a field, in place of what stands there.
+    pub async fn write(&self, selector: &str, text: &str) {
+        let element = self.element(selector).await;
+        self.post(&format!("element/{element}/clear"), json!({})).await;
+        self.post(&format!("element/{element}/value"), json!({"text": text})).await;
+    }
+
+    /// Presses keys one after the other, wherever the focus is.
+    pub async fn press(&self, keys: &str) {
+        let actions: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key.to_string()})))
+            .collect();
+        self.post("actions", json!({"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})).await;
+    }
+
+    /// A command of Chromium's own protocol.
+    pub async fn chromium(&self, command: &str, parameters: Value) -> Value {
+        self.post("goog/cdp/execute", json!({"cmd": command, "params": parameters})).await
+    }
+
+    /// Gives it a window of this size, in pixels of CSS, or makes it a phone.
+    pub async fn resize(&self, width: u32, height: u32, is_phone: bool) {
+        let screen = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone});
+        self.chromium("Emulation.setDeviceMetricsOverride", screen).await;
+    }
+
+    /// Has it prefer `dark` or `light`.
+    pub async fn prefer(&self, scheme: &str) {
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.chromium("Emulation.setEmulatedMedia", media).await;
+    }
+
+    /// What it complained of since it was last asked: scripts that failed, files that are missing, what a policy forbade.
+    pub async fn complaints(&self) -> Vec<String> {
+        let log = self.post("se/log", json!({"type": "browser"})).await;
+        let lines = log.as_array().unwrap().iter().filter(|line| line["level"] != "INFO" && line["level"] != "DEBUG");
+        lines.map(|line| line["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// What is seen in its window, as PNG.
+    pub async fn picture(&self, path: &Path) {
+        let picture = self.ask(Method::GET, "screenshot", None).await.unwrap();
+        fs::write(path, STANDARD.decode(picture.as_str().unwrap()).unwrap()).unwrap();
+    }
+}
+
+impl Browser {
+    /// Has it end as by its own menu; all of its processes have ended then.
+    fn quit(&self) -> io::Result<()> {
+        let (place, session) = self.session["http://".len()..].split_once('/').unwrap_or_default();
+        let mut driver = TcpStream::connect(place)?;
+        driver.set_read_timeout(Some(Duration::from_secs(10)))?;
+        write!(driver, "DELETE /{session} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n")?;
+        // It answers when all is over.
+        driver.read_exact(&mut [0])
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Killed, its other processes would write to the profile until they have seen it, and make folders for that.
+        if self.quit().is_err() {
+            signal(self.pid, "KILL").ok();
+        }
+        self.driver.kill().ok();
+        self.driver.wait().ok();
+        for watchdog in &mut self.watchdogs {
+            watchdog.forget().ok();
+        }
+        let end = Instant::now() + Duration::from_secs(10);
+        while fs::remove_dir_all(&self.profile).is_err() && self.profile.exists() && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// Starts a driver; gives its address with it. `None` where it does not start: the port that it has found free it takes twice, for either
+/// version of IP, and somebody else may have come in between.
+fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
+    let mut command = Command::new("chromedriver");
+    command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut driver = command.spawn().expect("chromedriver, which `scripts/setup.sh test` installs");
+    watchdog.watch(driver.id()).unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let Some(line) = lines.find(|line| line.contains("started successfully on port")) else {
+        driver.kill().ok();
+        driver.wait().ok();
+        watchdog.forget().unwrap();
+        return None;
+    };
+    // What else it has to say is read, too: it is not to wait for that.
+    std::thread::spawn(move || lines.for_each(drop));
+    let port: String = line.chars().filter(char::is_ascii_digit).collect();
+    Some((driver, format!("http://127.0.0.1:{port}")))
+}
+
+/// The value of an answer, or what the driver says is wrong.
+async fn call(client: &reqwest::Client, method: Method, url: &str, body: Option<Value>) -> Result<Value, String> {
+    let mut request = client.request(method, url);
+    if let Some(body) = body {
+        request = request.json(&body);
+    }
+    let response = request.send().await.map_err(|error| error.to_string())?;
+    let is_well = response.status().is_success();
+    let mut answer: Value = response.json().await.map_err(|error| error.to_string())?;
+    let value = answer["value"].take();
+    if is_well { Ok(value) } else { Err(value["message"].as_str().unwrap_or_default().to_owned()) }
+}

@@ -1,0 +1,166 @@
+//! While somebody looks: rows move, nothing else does, and what is cut off comes back.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::time::sleep;
+
+use super::{SCORES, assert_player, assert_same, driver::Browser};
+use crate::{
+    http_api::site::Site,
+    http_page::{board, players},
+    support::{Serve, TestDb, centile, spawn_serve},
+};
+
+/// Returns when the page says that it is live.
+async fn until_live(browser: &Browser) {
+    browser.until("document.querySelector('.state.live')?.textContent === 'live'").await;
+}
+
+/// Returns when one page follows, and no other does any more.
+async fn until_one_listens(serve: &Serve) {
+    let begun = Instant::now();
+    loop {
+        let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
+        if numbers.lines().any(|line| line == "centile_live_listeners 1") {
+            return;
+        }
+        // Sooner than a browser lets a page go that was left.
+        assert!(begun.elapsed() < Duration::from_secs(20), "{numbers}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// That this player is in the first row.
+fn is_first(player: &str) -> String {
+    format!("document.querySelector('table[data-live=top] tbody tr').dataset.user === '{player}'")
+}
+
+/// Sums up from now on by how much what is seen jumps (Layout Instability, 4).
+const WATCH_JUMPS: &str = "window.jumps = 0; new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.jumps += entry.value;
+}).observe({ type: 'layout-shift' })";
+
+#[tokio::test]
+async fn a_score_moves_its_row_and_nothing_else_jumps() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(60)).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?player=p030&friends=p031&friends=p032")).await;
+    until_live(&browser).await;
+    browser.run(WATCH_JUMPS).await;
+    let here =
+        async || browser.run("return Number(document.querySelector('.histogram .here').getAttribute('x1'))").await;
+    let (place, total) = (here().await.as_f64().unwrap(), 400.0);
+    assert!((place - total / 2.0).abs() < total / 20.0, "the middle player of evenly spread ones is at {place}");
+    // From far below, from the top, from beside the player, and the player.
+    let mut slowest = 0;
+    for (turn, player) in ["p060", "p001", "p031", "p030", "p059"].into_iter().enumerate() {
+        site.post(SCORES, json!({"user_id": player, "points": 100_000 * (turn + 1)})).await.is(200);
+        let acknowledged = Instant::now();
+        browser.until(&is_first(player)).await;
+        slowest = slowest.max(acknowledged.elapsed().as_millis());
+        assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
+        assert_eq!(browser.run("return document.querySelector('tr .move:not(:empty)') !== null").await, true);
+    }
+    #[expect(
+        clippy::print_stdout,
+        reason = "within a second is asked for; what a busy machine takes is told and not judged"
+    )]
+    {
+        println!("a row has moved {slowest} ms after the answer to its score, at most");
+    }
+    browser.until("document.querySelector('[data-live=rank] data').value === '2'").await;
+    assert_player(&browser, &site, &format!("{SCORES}/p030?around=4")).await;
+    assert_eq!(here().await, total, "and at the end among those as they came");
+    let order =
+        "[...document.querySelectorAll('table[data-live=friends] tbody tr')].map((row) => row.dataset.user).join()";
+    assert_eq!(browser.run(&format!("return {order}")).await, "p031,p032");
+    let log = browser.run("return document.querySelector('[data-live=log]').textContent").await;
+    assert!(log.as_str().unwrap().contains("p059 passed p030"), "{log}");
+    let jumps = browser.run("return window.jumps").await;
+    assert!(jumps.as_f64().unwrap() < 0.01, "{jumps}");
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn where_less_is_better_less_moves_up() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    let scores = [("ann", 900), ("bob", 800), ("cyd", 700), ("dan", 100)];
+    site.board(json!({"mode": "best", "order": "asc"}), &scores).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?player=bob")).await;
+    until_live(&browser).await;
+    let here =
+        async || browser.run("return Number(document.querySelector('.histogram .here').getAttribute('x1'))").await;
+    let before = here().await.as_f64().unwrap();
+    // Better than 800 and worse than 100: from the left half into the right one.
+    site.post(SCORES, json!({"user_id": "bob", "points": 200})).await.is(200);
+    browser.until("document.querySelector('[data-live=rank] data').value === '2'").await;
+    let after = here().await.as_f64().unwrap();
+    assert!((0.0..150.0).contains(&before) && (300.0..400.0).contains(&after), "{before} {after}");
+    assert_same(&browser, &site, SCORES).await;
+}
+
+#[tokio::test]
+async fn a_page_that_was_cut_off_goes_on_by_itself() {
+    let db = TestDb::new().await;
+    let mut site = Site::start(&db, &[]).await;
+    board(&site, &players(5)).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main")).await;
+    until_live(&browser).await;
+    site.serve.stop().await;
+    browser.until("document.querySelector('.state').textContent === 'reconnecting…'").await;
+    assert_eq!(browser.run("return document.querySelectorAll('table[data-live=top] tbody tr').length").await, 5);
+    // At the same address.
+    let (address, url) = (site.serve.url.trim_start_matches("http://").to_owned(), db.url().to_owned());
+    site.serve = tokio::task::spawn_blocking(move || {
+        let mut command = centile();
+        command.args(["serve", "--no-maintenance", "--address-rate", "0", "--key-rate", "0", "--listen", &address]);
+        Serve::start(command.env("DATABASE_URL", url))
+    })
+    .await
+    .unwrap();
+    site.post(SCORES, json!({"user_id": "p005", "points": 1_000_000})).await.is(200);
+    browser.until(&is_first("p005")).await;
+    until_live(&browser).await;
+    assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
+}
+
+#[tokio::test]
+async fn nobody_listens_for_a_page_that_is_not_seen() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(5)).await;
+    let browser = Browser::start().await;
+    // Browsers keep pages that were left, to go back to, and no more than six connections.
+    for player in ["p001", "p002", "p003", "p004"] {
+        browser.open(&site.serve.at(&format!("/boards/main?player={player}"))).await;
+        until_live(&browser).await;
+        until_one_listens(&site.serve).await;
+    }
+    browser.back().await;
+    until_live(&browser).await;
+    site.post(SCORES, json!({"user_id": "p005", "points": 1_000_000})).await.is(200);
+    browser.until(&is_first("p005")).await;
+    until_one_listens(&site.serve).await;
+}
+
+#[tokio::test]
+async fn a_page_that_was_told_no_asks_again() {
+    let db = TestDb::new().await;
+    let site = Site::of(spawn_serve(&db, None, &["--address-listeners", "1"]).await, db.url());
+    board(&site, &players(5)).await;
+    let other = site.serve.client.get(site.serve.at("/v1/boards/main/events")).send().await.unwrap();
+    assert_eq!(other.status(), 200);
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main")).await;
+    browser.until("document.querySelector('.state').textContent === 'reconnecting…'").await;
+    drop(other);
+    until_live(&browser).await;
+    site.post(SCORES, json!({"user_id": "p005", "points": 1_000_000})).await.is(200);
+    browser.until(&is_first("p005")).await;
+}

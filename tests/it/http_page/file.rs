@@ -1,0 +1,73 @@
+//! The files of a page, and how little is sent.
+
+use std::io::Read as _;
+
+use flate2::read::GzDecoder;
+use reqwest::{Client, header::ACCEPT_ENCODING};
+use sha2::{Digest as _, Sha256};
+
+use super::{board, header, page, players, read};
+use crate::{http_api::site::Site, support::TestDb};
+
+/// Most bytes of a board's first page with all that it asks for.
+const FIRST_LOAD: usize = 60_000;
+
+/// What is sent for `path`, and what it says once it is decompressed.
+async fn compressed(client: &Client, url: &str, encodings: &str) -> (reqwest::header::HeaderMap, usize, String) {
+    let response = client.get(url).header(ACCEPT_ENCODING, encodings).send().await.unwrap();
+    assert_eq!(response.status(), 200, "{url}");
+    let headers = response.headers().clone();
+    let sent = response.bytes().await.unwrap();
+    let is_gzip = headers.get("content-encoding").is_some_and(|encoding| encoding == "gzip");
+    let mut text = String::new();
+    if is_gzip {
+        GzDecoder::new(&*sent).read_to_string(&mut text).unwrap();
+    } else {
+        text = String::from_utf8(sent.to_vec()).unwrap();
+    }
+    (headers, sent.len(), text)
+}
+
+#[tokio::test]
+async fn files_bear_what_is_in_them_in_their_names_and_are_kept_for_ever() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(100)).await;
+    let text = page(&site, "/boards/main?limit=100&player=p050").await;
+    let files: Vec<String> = read::elements(&text)
+        .into_iter()
+        .flat_map(|(_, attributes)| attributes)
+        .filter(|(name, value)| ["href", "src"].contains(&&**name) && value.starts_with("/assets/"))
+        .map(|(_, value)| value)
+        .collect();
+    assert_eq!(files.len(), 3, "{files:?}");
+    let url = site.serve.at("/boards/main?limit=100&player=p050");
+    let (headers, mut sent, same) = compressed(&site.serve.client, &url, "br, gzip;q=0.9").await;
+    assert_eq!((header(&headers, "content-encoding"), header(&headers, "vary")), ("gzip", "accept-encoding"));
+    assert_eq!(same, text);
+    for file in &files {
+        let (headers, length, text) = compressed(&site.serve.client, &site.serve.at(file), "gzip, deflate, br").await;
+        sent += length;
+        let digest = u64::from_be_bytes(Sha256::digest(&text)[..8].try_into().unwrap());
+        let digest = format!("{digest:016x}");
+        assert!(file.contains(&format!(".{digest}.")), "{file} is {digest}");
+        assert_eq!(header(&headers, "cache-control"), "public, max-age=31536000, immutable", "{file}");
+        assert_eq!(header(&headers, "x-content-type-options"), "nosniff", "{file}");
+        let plain = site.get(file).await;
+        assert_eq!((plain.status, &plain.text), (200, &text), "{file}");
+        assert!(!plain.headers.contains_key("content-encoding"), "{file}");
+        let tag = header(&plain.headers, "etag");
+        let known = site.send(reqwest::Method::GET, file, &[("if-none-match", tag)], String::new()).await;
+        assert_eq!((known.status, &*known.text), (304, ""), "{file}");
+        // Another version's file is not this one.
+        let other = file.replace(&digest, "0123456789abcdef");
+        assert_eq!(site.get(&other).await.status, 404, "{other}");
+    }
+    assert!(sent <= FIRST_LOAD, "{sent} bytes");
+    // Who wants none gets none; events are sent as they come.
+    let (headers, ..) = compressed(&site.serve.client, &url, "gzip;q=0, identity").await;
+    assert!(!headers.contains_key("content-encoding"), "{headers:?}");
+    let events = site.serve.client.get(site.serve.at("/v1/boards/main/events")).header(ACCEPT_ENCODING, "gzip");
+    let events = events.send().await.unwrap();
+    assert!(!events.headers().contains_key("content-encoding"), "{:?}", events.headers());
+}

@@ -1,0 +1,154 @@
+//! A reader of HTML as it is sent: elements in their order, their attributes, and the text between them.
+
+/// A piece of a page.
+#[derive(Debug, PartialEq, Eq)]
+enum Piece {
+    Start(String, Vec<(String, String)>),
+    End(String),
+    Text(String),
+}
+
+/// Text as a browser reads it.
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+fn attributes(mut text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    loop {
+        text = text.trim_start();
+        if text.is_empty() || text == "/" {
+            return found;
+        }
+        let end = text.find([' ', '=']).unwrap_or(text.len());
+        let name = text[..end].to_owned();
+        text = &text[end..];
+        let Some(quoted) = text.strip_prefix("=\"") else {
+            found.push((name, String::new()));
+            continue;
+        };
+        let end = quoted.find('"').expect("a value ends");
+        found.push((name, unescaped(&quoted[..end])));
+        text = &quoted[end + 1..];
+    }
+}
+
+fn pieces(page: &str) -> Vec<Piece> {
+    let (mut found, mut left) = (Vec::new(), page);
+    while let Some(at) = left.find('<') {
+        if at > 0 {
+            found.push(Piece::Text(unescaped(&left[..at])));
+        }
+        let inside = &left[at + 1..];
+        // A quoted `>` does not end it.
+        let mut is_quoted = false;
+        let end = inside
+            .find(|c: char| {
+                is_quoted ^= c == '"';
+                c == '>' && !is_quoted
+            })
+            .expect("an element ends");
+        let element = &inside[..end];
+        left = &inside[end + 1..];
+        if let Some(name) = element.strip_prefix('/') {
+            found.push(Piece::End(name.to_owned()));
+        } else {
+            let (name, rest) = element.split_once(' ').unwrap_or((element, ""));
+            found.push(Piece::Start(name.to_owned(), attributes(rest)));
+        }
+    }
+    found
+}
+
+/// All elements with their attributes.
+pub fn elements(page: &str) -> Vec<(String, Vec<(String, String)>)> {
+    let starts = pieces(page).into_iter();
+    starts
+        .filter_map(|piece| match piece {
+            Piece::Start(name, attributes) => Some((name, attributes)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Where the links of a page lead.
+pub fn links(page: &str) -> Vec<String> {
+    let anchors = elements(page).into_iter().filter(|(name, _)| name == "a");
+    anchors.flat_map(|(_, attributes)| attributes).filter(|(name, _)| name == "href").map(|(_, value)| value).collect()
+}
+
+/// The pieces within each element that `is_wanted`.
+fn within(page: &str, is_wanted: impl Fn(&[(String, String)]) -> bool) -> Vec<Vec<Piece>> {
+    let mut found: Vec<Vec<Piece>> = Vec::new();
+    let mut open: Option<(String, usize)> = None;
+    for piece in pieces(page) {
+        match (&mut open, &piece) {
+            (None, Piece::Start(name, attributes)) if is_wanted(attributes) => {
+                open = Some((name.clone(), 1));
+                found.push(Vec::new());
+                continue;
+            }
+            (None, _) => continue,
+            (Some((name, depth)), Piece::Start(other, _)) if name == other => *depth += 1,
+            (Some((name, depth)), Piece::End(other)) if name == other => *depth -= 1,
+            _ => {}
+        }
+        if open.as_ref().is_some_and(|(_, depth)| *depth == 0) {
+            open = None;
+        } else if let Some(last) = found.last_mut() {
+            last.push(piece);
+        }
+    }
+    found
+}
+
+fn has(attributes: &[(String, String)], name: &str, value: &str) -> bool {
+    attributes.iter().any(|(other, has)| other == name && has == value)
+}
+
+fn text(pieces: &[Piece]) -> String {
+    let texts = pieces.iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect()
+}
+
+/// What stands in the elements that are live under this name.
+pub fn texts(page: &str, live: &str) -> Vec<String> {
+    within(page, |attributes| has(attributes, "data-live", live)).iter().map(|pieces| text(pieces)).collect()
+}
+
+/// The number in the element that is live under this name.
+pub fn data(page: &str, live: &str) -> String {
+    let found = within(page, |attributes| has(attributes, "data-live", live));
+    let [pieces] = &found[..] else { panic!("{} elements {live}", found.len()) };
+    value(pieces)
+}
+
+fn value(pieces: &[Piece]) -> String {
+    let values = pieces.iter().filter_map(|piece| match piece {
+        Piece::Start(name, attributes) if name == "data" => attributes.iter().find(|(name, _)| name == "value"),
+        _ => None,
+    });
+    values.map(|(_, value)| value.clone()).next().expect("a number")
+}
+
+/// Id, name, rank and score of each row of the table of this name.
+pub fn rows(page: &str, table: &str) -> Vec<[String; 4]> {
+    let Some(at) = page.find(&format!("<table data-live=\"{table}\"")) else { return Vec::new() };
+    let table = &page[at..page[at..].find("</table>").expect("a table ends") + at];
+    let (_, body) = table.split_once("<tbody>").expect("a body");
+    let lines = body.split("<tr").skip(1).map(|line| format!("<tr{line}"));
+    lines
+        .map(|line| {
+            let starts = elements(&line);
+            let (_, id) = starts[0].1.iter().find(|(name, _)| name == "data-user").expect("an id").clone();
+            let cell = |class: &str| {
+                let found = within(&line, |attributes| has(attributes, "class", class));
+                found.into_iter().next().unwrap_or_else(|| panic!("no {class} in {line}"))
+            };
+            [id, text(&cell("name")), value(&cell("rank")), value(&cell("score"))]
+        })
+        .collect()
+}

@@ -1,0 +1,160 @@
+//! Whatever is wrong, people are told on a page.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{address, assert_strict, board, header, page, players, read, rows, texts};
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{
+        Serve, TestDb, make_key,
+        proxy::{Proxy, Way},
+    },
+};
+
+/// Fails unless this is a page that names `status`, says all of `words`, and leads on.
+fn assert_page(answer: &Answer, status: u16, words: &[&str]) {
+    assert_eq!(answer.status, status, "{}", answer.text);
+    assert_strict(answer);
+    assert_eq!(header(&answer.headers, "cache-control"), "no-store");
+    assert!(!answer.headers.contains_key("etag"), "{:?}", answer.headers);
+    for word in words {
+        assert!(answer.text.contains(word), "{word:?} is not in {}", answer.text);
+    }
+    assert!(answer.text.contains(&format!("<p class=\"status\">{status}</p>")), "{}", answer.text);
+    assert!(read::links(&answer.text).iter().any(|link| link == "/"), "{}", answer.text);
+}
+
+#[tokio::test]
+async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(3)).await;
+    let get = async |path: &str| site.get(path).await;
+    assert_page(&get("/boards/nowhere").await, 404, &["nowhere", "There is no such thing"]);
+    assert_page(&get("/boards/main?period=season:spring").await, 404, &["spring"]);
+    assert_page(&get("/boards/main?period=week:1999-01-04").await, 404, &["1999-01-04"]);
+    for (query, field) in [
+        ("period=fortnight", "period"),
+        ("period=day&period=week", "period"),
+        ("limit=0", "limit"),
+        ("limit=101", "limit"),
+        ("limit=many", "limit"),
+        ("from=0", "from"),
+        ("from=-1", "from"),
+        ("from=9223372036854775808", "from"),
+        ("friend=ada", "friend"),
+        ("friends=%FF", "friends"),
+        ("friends=", "friends"),
+        ("player=%00", "player"),
+    ] {
+        assert_page(&get(&format!("/boards/main?{query}")).await, 422, &[field]);
+    }
+    let twenty: Vec<(&str, &str)> = (0..20).map(|_| ("friends", "ada")).collect();
+    assert_page(&get(&address(&twenty)).await, 422, &["friends"]);
+    assert_page(&get(&address(&[("player", &"x".repeat(129))])).await, 422, &["player", "128"]);
+    assert_page(&get("/?a=b").await, 422, &["a"]);
+    assert_page(&get("/boards/A%3Cb%3E").await, 404, &["A&lt;b&gt;"]);
+    // An empty field is what a form sends of a player whom nobody typed.
+    assert_eq!(get("/boards/main?player=").await.status, 200);
+    // Whoever is looked for is no part of the address's path: the board is there.
+    for (query, words) in [
+        ("player=nobody", "There is no player of this id."),
+        ("period=day:previous&player=p001", "No score in this period."),
+    ] {
+        let text = page(&site, &format!("/boards/main?{query}")).await;
+        assert!(text.contains(words), "{query}: {text}");
+    }
+    for path in ["/boards", "/boards/", "/boards/main/player", "/boards/main/"] {
+        assert_page(&get(path).await, 404, &[path]);
+    }
+    let answer = site.send(Method::POST, "/boards/main", &[], String::new()).await;
+    assert_page(&answer, 405, &["not POST"]);
+    assert_eq!(header(&answer.headers, "allow"), "GET, HEAD");
+    // Programs are told as ever.
+    for path in ["/assets/none.css", "/v1/boards/nowhere", "/nowhere"] {
+        let answer = get(path).await;
+        assert_eq!(
+            (answer.status, header(&answer.headers, "content-type")),
+            (404, "application/problem+json"),
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn who_asks_too_often_is_told_on_a_page() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &["--address-rate", "1", "--address-burst", "3"]).await;
+    site.board(json!({}), &[]).await;
+    for _ in 0..20 {
+        let answer = site.get("/boards/main").await;
+        if answer.status == 429 {
+            assert_page(&answer, 429, &["Too many requests"]);
+            assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
+            return;
+        }
+    }
+    panic!("nobody is told");
+}
+
+#[tokio::test]
+async fn a_board_that_asks_for_a_key_has_no_page_for_those_without() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({"reading": "key", "title": "Hidden"}), &[("ada", 5)]).await;
+    let answer = site.get("/boards/main?player=ada").await;
+    assert_page(&answer, 401, &["read with a key"]);
+    assert!(!answer.text.contains("ada") && !answer.text.contains("Hidden"), "{}", answer.text);
+    let home = page(&site, "/").await;
+    assert!(!home.contains("Hidden") && home.contains("There is no board yet"), "{home}");
+    let reader = format!("Bearer {}", make_key(db.url(), &["--role", "reader", "--board", "main"]));
+    let answer = site.send(Method::GET, "/boards/main", &[("authorization", &reader)], String::new()).await;
+    assert_eq!(rows(&answer.text, "top").len(), 1, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
+    let db = TestDb::new().await;
+    let way = Proxy::to(db.port()).await;
+    let (url, prefix) = (way.instead(db.url()), db.redis_prefix());
+    let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &[])).await.unwrap();
+    let site = Site::of(serve, db.url());
+    board(&site, &players(30)).await;
+    let path = "/boards/main?player=p003&friends=p004";
+    let before = page(&site, path).await;
+    assert_eq!(
+        (rows(&before, "top").len(), rows(&before, "around").len(), rows(&before, "friends").len()),
+        (25, 6 + 1, 1)
+    );
+    assert_eq!(texts(&before, "state"), [""]);
+
+    way.set(Way::Reset);
+    // Longer than a top may lag.
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    let away = site.get(path).await;
+    assert_eq!(away.status, 200, "{}", away.text);
+    assert_strict(&away);
+    assert_eq!(rows(&away.text, "top"), rows(&before, "top"));
+    assert!(texts(&away.text, "state")[0].contains("cannot be reached"), "{}", away.text);
+    // No rank is shown that nobody has proven.
+    assert!(rows(&away.text, "around").is_empty() && rows(&away.text, "friends").is_empty(), "{}", away.text);
+    assert!(away.text.contains("Cannot be looked up now"), "{}", away.text);
+    // Positions further down are not known, nor boards that nobody has looked at.
+    for path in ["/boards/main?from=26", "/boards/other"] {
+        let answer = site.get(path).await;
+        assert_page(&answer, 503, &["The service cannot answer now"]);
+        assert!(answer.headers.contains_key("retry-after"), "{path}");
+    }
+
+    way.set(Way::Open);
+    let mut after = page(&site, path).await;
+    // Connections that were cut are found out one by one.
+    for _ in 0..20 {
+        if texts(&after, "state") == [""] && rows(&after, "around") == rows(&before, "around") {
+            return;
+        }
+        after = page(&site, path).await;
+    }
+    panic!("still not well: {after}");
+}
