@@ -1209,10 +1209,16 @@ export interface components {
         LiveEvent: components["schemas"]["StartedEvent"] | components["schemas"]["ChangedEvent"] | components["schemas"]["OvertakenEvent"] | components["schemas"]["PeriodEvent"] | components["schemas"]["ContinuedEvent"] | components["schemas"]["StaleEvent"];
         /** @description A chosen player. */
         LiveStandingResponse: components["schemas"]["RowResponse"] & {
-            /** @description Up to two players just above, best first. */
+            /** @description Up to four players just above, best first. */
             above: components["schemas"]["RowResponse"][];
-            /** @description Up to two players just below, best first. */
+            /** @description Up to four players just below, best first. */
             below: components["schemas"]["RowResponse"][];
+            /**
+             * Format: double
+             * @description 100 × players strictly worse ÷ max(players − 1, 1), to two decimals, rounded down.
+             * @example 99.4
+             */
+            percentile: number;
         };
         /**
          * @description Numbers in the text format of Prometheus.

@@ -26,8 +26,10 @@ class LiveStandingResponse:
         score (int): Score. Example: 1234.
         user_id (str): The caller's own id of the player. Example: ada.
         user_name (str): Name. Example: Ada.
-        above (list[RowResponse]): Up to two players just above, best first.
-        below (list[RowResponse]): Up to two players just below, best first.
+        above (list[RowResponse]): Up to four players just above, best first.
+        below (list[RowResponse]): Up to four players just below, best first.
+        percentile (float): 100 × players strictly worse ÷ max(players − 1, 1), to two decimals, rounded down. Example:
+            99.4.
     """
 
     avatar: None | str
@@ -39,6 +41,7 @@ class LiveStandingResponse:
     user_name: str
     above: list[RowResponse]
     below: list[RowResponse]
+    percentile: float
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,6 +70,8 @@ class LiveStandingResponse:
             below_item = below_item_data.to_dict()
             below.append(below_item)
 
+        percentile = self.percentile
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -80,6 +85,7 @@ class LiveStandingResponse:
                 "user_name": user_name,
                 "above": above,
                 "below": below,
+                "percentile": percentile,
             }
         )
 
@@ -124,6 +130,8 @@ class LiveStandingResponse:
 
             below.append(below_item)
 
+        percentile = d.pop("percentile")
+
         live_standing_response = cls(
             avatar=avatar,
             position=position,
@@ -134,6 +142,7 @@ class LiveStandingResponse:
             user_name=user_name,
             above=above,
             below=below,
+            percentile=percentile,
         )
 
         live_standing_response.additional_properties = d
