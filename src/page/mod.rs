@@ -4,6 +4,7 @@
 
 pub(crate) mod asset;
 pub(crate) mod board;
+pub(crate) mod embed;
 mod figure;
 pub(crate) mod gzip;
 pub(crate) mod home;

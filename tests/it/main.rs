@@ -13,6 +13,7 @@ mod cli_import;
 mod cli_migrate;
 mod cli_verify;
 mod dependencies;
+mod embed;
 mod explain;
 mod fault_close;
 mod fault_kill;
