@@ -66,7 +66,7 @@ struct EmbedQuery {
 async fn show(api: Data<Api>, request: HttpRequest) -> HttpResponse {
     let of_page = |mut response: HttpResponseBuilder| {
         let policy = format!("{POLICY} {}", framers(&api.settings.frame_origins));
-        response.content_type("text/html; charset=utf-8").insert_header((header::CONTENT_SECURITY_POLICY, policy));
+        response.content_type(page::HTML).insert_header((header::CONTENT_SECURITY_POLICY, policy));
         response
     };
     let mut look = Look::default();

@@ -64,6 +64,7 @@ mod list;
 mod listener;
 mod live;
 mod newcomer;
+mod ops;
 mod page;
 mod period;
 mod quarantine;
@@ -222,7 +223,12 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Every path, and the answer to all others.
 fn routes(config: &mut web::ServiceConfig) {
-    for endpoint in endpoints().into_iter().chain(docs::endpoints()).chain(embed::endpoints()).chain(page::endpoints())
+    for endpoint in endpoints()
+        .into_iter()
+        .chain(docs::endpoints())
+        .chain(ops::endpoints())
+        .chain(embed::endpoints())
+        .chain(page::endpoints())
     {
         endpoint.register(config);
     }

@@ -14,7 +14,7 @@ use futures::future::join_all;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{Api, caller, endpoint::Endpoint, path::BoardPath, problem::Problem, query, text, top as top_body};
+use super::{Api, caller, endpoint::Endpoint, ops, path::BoardPath, problem::Problem, query, text, top as top_body};
 use crate::{
     Error, Result,
     board::{self, Board, BoardSlug, PeriodKind, Reading},
@@ -33,10 +33,10 @@ use crate::{
 };
 
 /// What a page may do: look as its style sheet says, run its script, ask this service.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
 /// Media type of pages.
-const HTML: &str = "text/html; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 /// A browser uses a file without asking for a year: its name changes with what is in it.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// Rows of a page.
@@ -244,7 +244,8 @@ pub(super) async fn explain(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {
-    let is_for_page = request.path() == "/" || request.path().starts_with("/boards");
+    let path = request.path();
+    let is_for_page = path == "/" || path.starts_with("/boards") || path.starts_with(ops::PATH);
     let mut response = next.call(request).await?;
     let problem = response.response_mut().extensions_mut().remove::<Problem>().filter(|_| is_for_page);
     let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };

@@ -39,6 +39,7 @@ mod http_property;
 mod http_signing;
 mod local_servers;
 mod logging;
+mod ops;
 mod outbox;
 mod pooler;
 mod real_data;
