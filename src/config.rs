@@ -253,6 +253,11 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_CORS_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
     cors_origins: Vec<Origin>,
 
+    /// Origins whose pages may show boards in a frame (`/embed/BOARD`, `<centile-board>`), such as `https://game.example`; `*` for all, none unless
+    /// given
+    #[arg(long, env = "CENTILE_FRAME_ORIGINS", value_name = "ORIGIN,…", value_delimiter = ',', value_parser = value::<Origin>)]
+    frame_origins: Vec<Origin>,
+
     /// Most connections to PostgreSQL that reading takes
     #[arg(long, env = "CENTILE_READ_CONNECTIONS", value_name = "N", default_value_t = 16)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -319,6 +324,7 @@ impl Instance {
             address_rate: Rate::new(self.address_rate, self.address_burst),
             trusted_proxies: self.trusted_proxies.clone(),
             cors_origins: self.cors_origins.clone(),
+            frame_origins: self.frame_origins.clone(),
             certificate: None,
         }
     }

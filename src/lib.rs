@@ -37,6 +37,7 @@ mod known_key;
 pub mod layout;
 mod live;
 mod lookup;
+mod operation;
 mod overview;
 mod pace;
 pub mod service;

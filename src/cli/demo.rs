@@ -41,7 +41,7 @@ pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> 
         demo = start => demo?,
         _ = stop.wait() => return line("stopping", "what has been started"),
     };
-    let play = play(&demo.url, &demo.key, dir, &demo.servers, settings);
+    let play = play(&demo, dir, settings);
     let result = tokio::select! {
         result = play => result,
         _ = stop.wait() => Ok(()),
@@ -53,14 +53,14 @@ pub(super) async fn run(config: &Config, settings: &config::Demo) -> Result<()> 
 }
 
 /// Plays, and tells what there is to see; without end once all is told.
-async fn play(url: &str, key: &str, dir: &Path, servers: &Servers, settings: &config::Demo) -> Result<()> {
+async fn play(demo: &demo::Demo, dir: &Path, settings: &config::Demo) -> Result<()> {
     let seed = settings.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
-    let mut games = Games::new(url, key, seed)?;
+    let mut games = Games::new(&demo.url, &demo.key, seed)?;
     match games.players().await? {
         0 => play_first(&mut games, seed).await?,
         players => line("found", &format!("{} players on board {MAIN_BOARD}", thousands(players)))?,
     }
-    introduce(url, key, dir, servers)?;
+    introduce(demo, dir)?;
     let Some(per_second) = NonZero::new(settings.games_per_second) else {
         output::print("Ctrl-C stops everything.")?;
         return pending().await;
@@ -89,12 +89,14 @@ async fn play_first(games: &mut Games, seed: u64) -> Result<()> {
 }
 
 /// Tells where everything is, and what is worth trying.
-fn introduce(url: &str, key: &str, dir: &Path, servers: &Servers) -> Result<()> {
+fn introduce(demo: &demo::Demo, dir: &Path) -> Result<()> {
+    let demo::Demo { url, key, admin_key, servers, .. } = demo;
     let file = |name: &str| quoted(&dir.join(name).to_string_lossy());
     output::print("")?;
     line("HTTP", url)?;
     line("to look at", &format!("{url}/"))?;
     line("to try it", &format!("{url}/docs/"))?;
+    line("operators", &format!("{url}/ops/, any name, password {admin_key}"))?;
     line("server key", key)?;
     line("boards", &format!("{MAIN_BOARD} (points add up), {LAPS_BOARD} (the best time counts)"))?;
     line("PostgreSQL", &format!("psql \"$(cat {})\"", file("database-url")))?;

@@ -39,8 +39,10 @@ pub const MAIN_BOARD: &str = "main";
 /// The board that keeps best times.
 pub const LAPS_BOARD: &str = "laps";
 
-/// Whom the demo's key is for, and who makes it.
+/// Whom the demo's server key is for, and who makes its keys.
 const CLIENT: &str = "demo";
+/// Whom its admin key is for.
+const OPERATOR: &str = "demo operator";
 
 /// What the service says of keys in Redis; the demo's Redis is its own.
 const REDIS_PREFIX: &str = "centile";
@@ -52,6 +54,8 @@ pub struct Demo {
     pub url: String,
     /// The text of a server key.
     pub key: String,
+    /// The text of an admin key.
+    pub admin_key: String,
     service: Arc<Service>,
     server: ServerHandle,
     serving: JoinHandle<std::io::Result<()>>,
@@ -60,8 +64,8 @@ pub struct Demo {
 }
 
 impl Demo {
-    /// Migrates the database of `servers`, makes what is missing of boards and key, and serves on `listener`. The key's
-    /// text is kept in `dir`, because the database knows it hashed only; so is the database's address.
+    /// Migrates the database of `servers`, makes what is missing of boards and keys, and serves on `listener`. The keys'
+    /// texts are kept in `dir`, because the database knows them hashed only; so is the database's address.
     pub async fn start(servers: Servers, dir: &Path, listener: TcpListener, instance: &Instance) -> Result<Self> {
         let address = listener.local_addr().map_err(|error| failed("read the address listened on", &error))?;
         let database_url = servers.database_url();
@@ -74,7 +78,8 @@ impl Demo {
                 board::create(&service, board, &actor()?).await?;
             }
         }
-        let key = ready_key(&service, &dir.join("server-key")).await?;
+        let key = ready_key(&service, &dir.join("server-key"), CLIENT, Role::Server).await?;
+        let admin_key = ready_key(&service, &dir.join("admin-key"), OPERATOR, Role::Admin).await?;
         // All its players come from one address.
         let settings =
             http::Settings { key_rate: None, address_rate: None, address_listeners: None, ..instance.http() };
@@ -83,6 +88,7 @@ impl Demo {
         Ok(Self {
             url: format!("http://{}", reachable(address)),
             key,
+            admin_key,
             service,
             server: handle,
             serving: tokio::spawn(server),
@@ -139,8 +145,8 @@ fn laps_board() -> Result<NewBoard> {
     })
 }
 
-/// The text of the demo's own server key: the one kept in `file` while it works, else a new one.
-async fn ready_key(service: &Service, file: &Path) -> Result<String> {
+/// The text of a key of the demo's own: the one kept in `file` while it works, else a new one.
+async fn ready_key(service: &Service, file: &Path, name: &str, role: Role) -> Result<String> {
     if let Ok(text) = fs::read_to_string(file) {
         let text = text.trim();
         match known_key::find(service, Some(&format!("Bearer {text}"))).await {
@@ -151,11 +157,10 @@ async fn ready_key(service: &Service, file: &Path) -> Result<String> {
     }
     // What is left of demos whose file was lost: a client has two keys at most.
     let by = actor()?;
-    for old in key::list(service).await?.into_iter().filter(|key| key.name == CLIENT) {
+    for old in key::list(service).await?.into_iter().filter(|key| key.name == name) {
         key::revoke(service, &old.id, &by).await?;
     }
-    let new =
-        NewKey { name: CLIENT.to_owned(), role: Role::Server, boards: Vec::new(), signed: false, expires_at: None };
+    let new = NewKey { name: name.to_owned(), role, boards: Vec::new(), signed: false, expires_at: None };
     let (_, secrets) = key::create(service, new, &by).await?;
     keep(file, &secrets.key)?;
     Ok(secrets.key)

@@ -1,13 +1,15 @@
 //! Who calls, and what for: the API key of a request.
 
 use std::{
+    borrow::Cow,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use actix_web::{HttpMessage as _, HttpRequest, http::header};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 
-use super::{Api, signature};
+use super::{Api, ops, signature};
 use crate::{
     Error, Result,
     act::Actor,
@@ -29,7 +31,7 @@ struct Seen {
 /// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
 /// request's signature is missing or wrong; over a body it is checked when that is read.
 pub(super) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let known = known_key::find(&api.service, authorization(request)?).await?;
+    let known = known_key::find(&api.service, authorization(request)?.as_deref()).await?;
     request.extensions_mut().insert(Seen { service: Arc::clone(&api.service), at: Instant::now() });
     signature::demand(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
@@ -40,15 +42,29 @@ pub(super) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Ar
 pub(super) async fn still(request: &HttpRequest) -> Result<()> {
     let seen = request.extensions_mut().remove::<Seen>();
     if let Some(seen) = seen.filter(|seen| seen.at.elapsed() > GOOD_FOR) {
-        known_key::find(&seen.service, authorization(request)?).await?;
+        known_key::find(&seen.service, authorization(request)?.as_deref()).await?;
     }
     Ok(())
 }
 
-fn authorization(request: &HttpRequest) -> Result<Option<&str>> {
+fn authorization(request: &HttpRequest) -> Result<Option<Cow<'_, str>>> {
     let header = request.headers().get(header::AUTHORIZATION);
     let not_ascii = |_| Error::Unauthorized("the Authorization header is not ASCII".into());
-    header.map(|value| value.to_str().map_err(not_ascii)).transpose()
+    header.map(|value| value.to_str().map(|text| as_sent(request.path(), text)).map_err(not_ascii)).transpose()
+}
+
+/// The text of an `Authorization` header on the way to `path`, as programs send it. Where people look, a browser asks them for the key as a password
+/// (`Basic`, RFC 7617). Nowhere else: it sends that along by itself afterwards, also with what other pages have it ask for.
+pub(super) fn as_sent<'a>(path: &str, text: &'a str) -> Cow<'a, str> {
+    let password = (path == ops::PATH).then(|| password(text)).flatten();
+    password.map_or(Cow::Borrowed(text), |password| Cow::Owned(format!("Bearer {password}")))
+}
+
+fn password(text: &str) -> Option<String> {
+    let (scheme, credentials) = text.split_once(' ')?;
+    let credentials = scheme.eq_ignore_ascii_case("basic").then(|| BASE64_STANDARD.decode(credentials.trim()))?.ok()?;
+    let (_, password) = std::str::from_utf8(&credentials).ok()?.split_once(':')?;
+    Some(password.trim().to_owned())
 }
 
 /// The board of this name, if whoever sent `request` may read it. A board that everybody may read asks for no key, and looks
@@ -94,4 +110,26 @@ pub(super) async fn profile_reader(api: &Api, request: &HttpRequest) -> Result<(
         authenticated(api, request).await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_a_key_where_people_look_and_nowhere_else() {
+        let sent = |path: &str, text: &str| as_sent(path, text).into_owned();
+        let basic = |pair: &str| format!("Basic {}", BASE64_STANDARD.encode(pair));
+        assert_eq!(sent("/ops/", &basic("ada:ctl_1_2")), "Bearer ctl_1_2");
+        assert_eq!(sent("/ops/", &basic("ada:ctl_1_2").replace("Basic", "bASIC")), "Bearer ctl_1_2");
+        assert_eq!(sent("/ops/", &basic(": ctl_1_2\n")), "Bearer ctl_1_2");
+        assert_eq!(sent("/ops/", &basic("ada:a:b")), "Bearer a:b");
+        assert_eq!(sent("/ops/", "Bearer ctl_1_2"), "Bearer ctl_1_2");
+        for path in ["/ops", "/v1/boards", "/v1/keys", "/ops/x", "/"] {
+            assert_eq!(sent(path, &basic("ada:ctl_1_2")), basic("ada:ctl_1_2"), "{path}");
+        }
+        for text in ["Basic", "Basic ", "Basic !", "Basic Y3Rs", "Basic /w==", "Digest YTpi", ""] {
+            assert_eq!(sent("/ops/", text), text);
+        }
+    }
 }

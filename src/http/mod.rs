@@ -55,6 +55,7 @@ mod board;
 mod classic;
 mod distribution;
 mod docs;
+mod embed;
 mod export;
 mod health;
 mod history;
@@ -63,6 +64,7 @@ mod list;
 mod listener;
 mod live;
 mod newcomer;
+mod ops;
 mod page;
 mod period;
 mod quarantine;
@@ -129,6 +131,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<TrustedProxy>,
     /// Origins whose pages may read answers.
     pub cors_origins: Vec<Origin>,
+    /// Origins whose pages may show boards in a frame.
+    pub frame_origins: Vec<Origin>,
     /// What is shown to clients, who then come by TLS only; in clear without.
     pub certificate: Option<Arc<Certificate>>,
 }
@@ -158,6 +162,7 @@ impl Settings {
             address_rate: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
+            frame_origins: Vec::new(),
             certificate: None,
             stop_within: Duration::from_secs(20),
         }
@@ -219,7 +224,13 @@ fn endpoints() -> Vec<Endpoint> {
 
 /// Every path, and the answer to all others.
 fn routes(config: &mut web::ServiceConfig) {
-    for endpoint in endpoints().into_iter().chain(docs::endpoints()).chain(page::endpoints()) {
+    for endpoint in endpoints()
+        .into_iter()
+        .chain(docs::endpoints())
+        .chain(ops::endpoints())
+        .chain(embed::endpoints())
+        .chain(page::endpoints())
+    {
         endpoint.register(config);
     }
     config.default_service(web::to(|request: HttpRequest| {
@@ -232,7 +243,8 @@ fn routes(config: &mut web::ServiceConfig) {
 }
 
 /// What a browser is told about every answer: to take it for what it says it is, to run nothing in it, to show it in no frame of others.
-/// The pages under `/docs` say for themselves what they run. Over TLS, also to come in no other way to this host.
+/// The pages under `/docs` say for themselves what they run, those under `/embed` who may show them in a frame. Over TLS, also to come in no
+/// other way to this host.
 fn security_headers(is_tls: bool) -> DefaultHeaders {
     let headers = DefaultHeaders::new()
         .add((header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
@@ -302,6 +314,7 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
             .wrap(from_fn(page::explain))
             .wrap(from_fn(cors::share))
             .wrap(security_headers(acceptor.is_some()))
+            .wrap(from_fn(embed::let_frame))
             .wrap(from_fn(observe::observe));
         let app = app.into_factory().map_err(|error: actix_web::Error| error.error_response());
         let http = HttpService::build()

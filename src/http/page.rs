@@ -14,7 +14,7 @@ use futures::future::join_all;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{Api, caller, endpoint::Endpoint, path::BoardPath, problem::Problem, query, text, top as top_body};
+use super::{Api, caller, endpoint::Endpoint, ops, path::BoardPath, problem::Problem, query, text, top as top_body};
 use crate::{
     Error, Result,
     board::{self, Board, BoardSlug, PeriodKind, Reading},
@@ -33,10 +33,10 @@ use crate::{
 };
 
 /// What a page may do: look as its style sheet says, run its script, ask this service.
-const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
+pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
 /// Media type of pages.
-const HTML: &str = "text/html; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 /// A browser uses a file without asking for a year: its name changes with what is in it.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// Rows of a page.
@@ -76,16 +76,16 @@ struct BoardQuery {
 
 /// What is read of a top as it is cached.
 #[derive(Debug, Deserialize)]
-struct TopBody {
-    period: Period,
-    players: u64,
-    scores: Vec<Row>,
+pub(super) struct TopBody {
+    pub(super) period: Period,
+    pub(super) players: u64,
+    pub(super) scores: Vec<Row>,
 }
 
 /// Rows of a ranking, and how long ago they were right if that is no longer certain.
-struct Rows {
-    top: TopBody,
-    stale_for: Option<Duration>,
+pub(super) struct Rows {
+    pub(super) top: TopBody,
+    pub(super) stale_for: Option<Duration>,
 }
 
 /// The boards there are.
@@ -174,7 +174,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
 }
 
 /// The board of this name. A browser has no key to show: who reads with one is told why there is nothing to see.
-async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
+pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     caller::readable(api, request, slug).await.map_err(|error| match error {
         Error::Unauthorized(_) => {
             Error::Unauthorized("this board is read with a key, by programs; it has no page".into())
@@ -184,12 +184,12 @@ async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Ar
 }
 
 /// The kind of period that is shown first.
-fn first_kind(board: &Board) -> PeriodKind {
+pub(super) fn first_kind(board: &Board) -> PeriodKind {
     board.periods.first().copied().unwrap_or(PeriodKind::AllTime)
 }
 
 /// Rows from a position. The first ones come from the cache of tops, which has them also while the database is away.
-async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
+pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
     let broken = |error| Error::Internal(format!("a top list cannot be read: {error}"));
     if from == 1 {
         let top = top::top(&api.service, board, selector, limit, top_body::render).await?;
@@ -244,7 +244,8 @@ pub(super) async fn explain(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {
-    let is_for_page = request.path() == "/" || request.path().starts_with("/boards");
+    let path = request.path();
+    let is_for_page = path == "/" || path.starts_with("/boards") || path.starts_with(ops::PATH);
     let mut response = next.call(request).await?;
     let problem = response.response_mut().extensions_mut().remove::<Problem>().filter(|_| is_for_page);
     let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };

@@ -113,7 +113,7 @@ pub(super) fn method_not_allowed(method: &str, path: &str, allow: &str) -> HttpR
 }
 
 /// Status and headers of the answer to `error`.
-fn builder(error: &Error) -> HttpResponseBuilder {
+pub(super) fn builder(error: &Error) -> HttpResponseBuilder {
     let mut response = HttpResponse::build(error.status_code());
     response.content_type(MEDIA_TYPE).insert_header((header::CACHE_CONTROL, "no-store"));
     if let Some(seconds) = retry_after(error) {

@@ -28,7 +28,7 @@ use governor::{
     middleware::StateInformationMiddleware,
 };
 
-use super::{Api, address, signature};
+use super::{Api, address, caller, signature};
 use crate::known_key::{self, Known, KnownKey};
 
 /// Requests that may be made at once, what is left of them, and the seconds until all of them may be made again.
@@ -268,6 +268,8 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
         return None;
     }
     let authorization = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let authorization = authorization.map(|text| caller::as_sent(request.path(), text));
+    let authorization = authorization.as_deref();
     let address = address::of(api, request.request());
     let known = known_key::known(&api.service, authorization);
     if let Known::Works(known) = known {

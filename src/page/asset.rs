@@ -31,6 +31,19 @@ pub(crate) static SCRIPT: LazyLock<Asset> =
 /// The sign on a browser's tab.
 pub(crate) static ICON: LazyLock<Asset> =
     LazyLock::new(|| Asset::new("centile", "svg", "image/svg+xml", include_str!("assets/centile.svg")));
+/// Looks of a board within pages of others, beside those of all pages.
+pub(crate) static EMBED_STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("embed", "css", "text/css; charset=utf-8", include_str!("assets/embed.css")));
+/// Looks of the operator's page, beside those of all pages.
+pub(crate) static OPS_STYLE: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("ops", "css", "text/css; charset=utf-8", include_str!("assets/ops.css")));
+/// What tells the page around a frame how high the frame's page is.
+pub(crate) static FRAME_SCRIPT: LazyLock<Asset> =
+    LazyLock::new(|| Asset::new("frame", "js", "text/javascript; charset=utf-8", include_str!("assets/frame.js")));
+/// What makes `<centile-board>` of a page.
+pub(crate) static ELEMENT: LazyLock<Asset> = LazyLock::new(|| {
+    Asset::new("centile-board", "js", "text/javascript; charset=utf-8", include_str!("assets/centile-board.js"))
+});
 
 impl Asset {
     fn new(name: &str, kind: &str, media_type: &'static str, text: &'static str) -> Self {
@@ -51,6 +64,8 @@ impl Asset {
 
     /// The file of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
-        [&*STYLE, &*SCRIPT, &*ICON].into_iter().find(|asset| asset.name == name)
+        [&*STYLE, &*SCRIPT, &*ICON, &*EMBED_STYLE, &*FRAME_SCRIPT, &*OPS_STYLE]
+            .into_iter()
+            .find(|asset| asset.name == name)
     }
 }

@@ -4,18 +4,26 @@
 
 pub(crate) mod asset;
 pub(crate) mod board;
+pub(crate) mod embed;
 mod figure;
 pub(crate) mod gzip;
 pub(crate) mod home;
 pub(crate) mod link;
 mod number;
+pub(crate) mod ops;
 pub(crate) mod problem;
 mod table;
 
+use asset::Asset;
 use maud::{DOCTYPE, Markup, html};
 
 /// A whole page with this title and this in its middle.
 fn document(title: &str, main: &Markup) -> Markup {
+    styled(title, &[], main)
+}
+
+/// The same with more looks than those of all pages.
+fn styled(title: &str, styles: &[&Asset], main: &Markup) -> Markup {
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -26,6 +34,7 @@ fn document(title: &str, main: &Markup) -> Markup {
                 meta name="color-scheme" content="light dark";
                 link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
                 link rel="stylesheet" href=(asset::STYLE.path());
+                @for style in styles { link rel="stylesheet" href=(style.path()); }
                 // Numbers and times are written anew before anything is seen, or lines that grow would push down what is below.
                 script type="module" blocking="render" src=(asset::SCRIPT.path()) {}
             }

@@ -13,6 +13,7 @@ pub(crate) mod import;
 pub(crate) mod key;
 pub(crate) mod layout;
 pub(crate) mod load;
+pub(crate) mod operation;
 pub(crate) mod outbox;
 pub(crate) mod period;
 mod pool;

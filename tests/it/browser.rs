@@ -2,6 +2,7 @@
 
 mod access;
 mod driver;
+mod frame;
 mod live;
 mod picture;
 mod plain;

@@ -145,6 +145,11 @@ async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
     let database_url = fs::read_to_string(dir.0.join("database-url")).unwrap();
     let boards = centile().args(["board", "list"]).env("DATABASE_URL", database_url.trim()).output().unwrap();
     assert!(String::from_utf8_lossy(&boards.stdout).contains("Demo board"), "{boards:?}");
+    // So can the operator's page, with what is said of it.
+    let operators = demo.said("operators").to_owned();
+    let (page, password) = operators.split_once(", any name, password ").unwrap();
+    let answer = Client::new().get(page).basic_auth("anybody", Some(password)).send().await.unwrap();
+    assert!(answer.error_for_status().unwrap().text().await.unwrap().contains("What is left to do"));
 
     let started = descendants(demo.child.id());
     assert!(started.len() >= 4, "two servers and their watchdogs at least, not {started:?}");
@@ -159,6 +164,7 @@ async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
     let mut demo = Demo::start(&dir.0);
     assert_eq!(demo.said("found"), "201 players on board main");
     assert_eq!(demo.said("server key"), key);
+    assert!(demo.said("operators").ends_with(password));
     assert_eq!(get(format!("{}/v1/boards/main/scores/you", demo.said("HTTP"))).await["score"], 500);
     assert_eq!(demo.end("TERM").code(), Some(0));
 }

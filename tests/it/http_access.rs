@@ -56,7 +56,7 @@ pub fn matrix() -> Vec<Line> {
 }
 
 /// The keys of each column.
-async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
+pub async fn callers(db: &TestDb, site: &Site) -> Vec<Vec<Option<String>>> {
     let key = |role: &str, board: &str| make_key(db.url(), &["--role", role, "--board", board]);
     let (expired, revoked) = (make_key(db.url(), &["--role", "admin"]), make_key(db.url(), &["--role", "admin"]));
     let id = |key: &str| key.split('_').nth(1).unwrap().to_owned();

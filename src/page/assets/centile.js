@@ -48,10 +48,15 @@ function line(row) {
     cell("td", "move");
     const name = cell("th", "name");
     name.scope = "row";
-    const link = name.appendChild(document.createElement("a"));
-    link.href = address(row.user_id);
-    link.title = row.user_id;
-    link.appendChild(document.createElement("bdi"));
+    // In a frame of another page's, rows lead nowhere.
+    if (ranking.dataset.plain === undefined) {
+        const link = name.appendChild(document.createElement("a"));
+        link.href = address(row.user_id);
+        link.title = row.user_id;
+        link.appendChild(document.createElement("bdi"));
+    } else {
+        name.appendChild(document.createElement("bdi"));
+    }
     cell("td", "score");
     return tr;
 }

@@ -18,8 +18,19 @@ const AXE: &str = include_str!("axe/axe.min.js");
 /// The narrowest phones.
 const PHONE: u32 = 360;
 
+/// What axe finds on the page that is open.
+pub async fn violations(browser: &Browser) -> Value {
+    browser.run(AXE).await;
+    browser
+        .run_until_called(
+            "const done = arguments[0]; axe.run({ resultTypes: ['violations'] }).then(({ violations }) => done(violations.map(
+                ({ id, help, nodes }) => [id, help, ...nodes.map(({ html, failureSummary }) => [html, failureSummary])])))",
+        )
+        .await
+}
+
 /// A site whose pages have everything on them.
-async fn everything(db: &TestDb) -> Site {
+pub async fn everything(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
     let past = Past::new(db, "main", json!({"title": "The main board of a rather long name"}), &site).await;
     past.play(1, 40, 100, "2024-01-17");
@@ -66,14 +77,7 @@ async fn nobody_is_kept_out() {
                 if browser.run("return document.querySelector('.periods details') !== null").await == true {
                     browser.click(".periods summary").await;
                 }
-                browser.run(AXE).await;
-                let found = browser
-                    .run_until_called(
-                        "const done = arguments[0]; axe.run({ resultTypes: ['violations'] }).then(({ violations }) => done(violations.map(
-                            ({ id, help, nodes }) => [id, help, ...nodes.map(({ html, failureSummary }) => [html, failureSummary])])))",
-                    )
-                    .await;
-                assert_eq!(found, json!([]), "{path}, {scheme}, {width:?}");
+                assert_eq!(violations(&browser).await, json!([]), "{path}, {scheme}, {width:?}");
                 // The pages of what is not there are answered with a status that a browser tells of.
                 let complaints = browser.complaints().await;
                 let others = complaints.iter().filter(|line| !line.contains("the server responded with a status of 4"));

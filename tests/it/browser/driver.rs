@@ -101,6 +101,12 @@ impl Browser {
         self.post("url", json!({"url": url})).await;
     }
 
+    /// From now on speaks to the first frame of the page, or to the page around it again.
+    pub async fn look_into_frame(&self, is_within: bool) {
+        let command = if is_within { "frame" } else { "frame/parent" };
+        self.post(command, if is_within { json!({"id": 0}) } else { json!({}) }).await;
+    }
+
     /// Where it is.
     pub async fn address(&self) -> String {
         let address = self.ask(Method::GET, "url", None).await.unwrap();

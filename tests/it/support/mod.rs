@@ -13,6 +13,7 @@ pub mod freshness;
 mod import;
 pub mod layout;
 pub mod load;
+pub mod markup;
 pub mod oracle;
 pub mod pooler;
 pub mod proxy;

@@ -1,0 +1,200 @@
+//! `/embed/{board}`: a board for the pages of others, and the script that shows it there. Only pages of the origins that the settings name
+//! may show it in a frame.
+
+use actix_web::{
+    Error as ActixError, HttpRequest, HttpResponse, HttpResponseBuilder,
+    body::MessageBody,
+    dev::{ServiceRequest, ServiceResponse},
+    http::header::{self, HeaderMap},
+    middleware::Next,
+    web::Data,
+};
+use maud::Markup;
+use serde::Deserialize;
+
+use super::{
+    Api,
+    cors::Origin,
+    endpoint::Endpoint,
+    page::{self, Rows, TopBody},
+    path::BoardPath,
+    problem::{self, Problem},
+    query, text,
+};
+use crate::{
+    Error, Result,
+    page::{
+        asset::ELEMENT,
+        embed::{EmbedPage, Look, page as embed_page, problem as problem_page},
+        link::Link,
+    },
+    period::PeriodSelector,
+};
+
+/// What the page may do in its frame: look as its style sheets say, run its scripts, ask this service.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; \
+     base-uri 'none'; frame-ancestors";
+/// Where the script always is; under its other name it never changes.
+const SCRIPT_PATH: &str = "/assets/centile-board.js";
+/// How browsers may keep it: what has changed comes to everybody within minutes.
+const SCRIPT_KEPT: &str = "public, max-age=300";
+const SCRIPT_KEPT_UNCHANGED: &str = "public, max-age=31536000, immutable";
+/// Rows of a frame.
+const LIMIT_DEFAULT: u32 = 10;
+const LIMIT_MAX: u32 = 100;
+
+/// The page and its script, which are not part of the API.
+pub(super) fn endpoints() -> [Endpoint; 3] {
+    [
+        Endpoint::new("/embed/{board}").get(show),
+        Endpoint::new(SCRIPT_PATH).get(script),
+        Endpoint::new("/assets/centile-board.{digest}.js").get(script),
+    ]
+}
+
+/// What is to be shown, and how.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EmbedQuery {
+    period: Option<String>,
+    limit: Option<u64>,
+    theme: Option<String>,
+    size: Option<String>,
+}
+
+/// A board. Whatever is wrong with what was asked for, it is told in the look that was.
+async fn show(api: Data<Api>, request: HttpRequest) -> HttpResponse {
+    let of_page = |mut response: HttpResponseBuilder| {
+        let policy = format!("{POLICY} {}", framers(&api.settings.frame_origins));
+        response.content_type(page::HTML).insert_header((header::CONTENT_SECURITY_POLICY, policy));
+        response
+    };
+    let mut look = Look::default();
+    match board(&api, &request, &mut look).await {
+        Ok(page) => {
+            let mut response = of_page(HttpResponse::Ok());
+            response.insert_header((header::CACHE_CONTROL, "no-cache"));
+            text::made(&request, response, page.into_string())
+        }
+        Err(error) => {
+            let Problem { title, detail, .. } = Problem::of(&error);
+            of_page(problem::builder(&error)).body(problem_page(title, &detail, look).into_string())
+        }
+    }
+}
+
+async fn board(api: &Api, request: &HttpRequest, look: &mut Look) -> Result<Markup> {
+    let BoardPath { board } = BoardPath::of(request)?;
+    let query: EmbedQuery = query::parse(request)?;
+    look.theme = query.theme.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    look.size = query.size.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
+    let board = page::public(api, request, &board).await?;
+    let selector = match &query.period {
+        Some(text) => text.parse()?,
+        None => PeriodSelector::Current(page::first_kind(&board)),
+    };
+    let Rows { top: TopBody { period, players, scores }, stale_for } =
+        page::rows(api, &board, &selector, 1, limit).await?;
+    let link = Link {
+        board: board.slug.to_string(),
+        period: query.period,
+        from: 1,
+        limit: None,
+        player: None,
+        friends: Vec::new(),
+    };
+    let page = EmbedPage {
+        board: &board,
+        link: &link,
+        selector: &selector,
+        period: &period,
+        players,
+        limit,
+        rows: &scores,
+        stale_for,
+    };
+    Ok(embed_page(&page, *look))
+}
+
+/// Who may show a page in a frame, as a policy has it (CSP, level 3, 6.4.2).
+fn framers(origins: &[Origin]) -> String {
+    if origins.is_empty() {
+        return "'none'".to_owned();
+    }
+    let sources = origins.iter().map(|origin| match origin {
+        Origin::Any => "*",
+        Origin::One(one) => one,
+    });
+    sources.collect::<Vec<_>>().join(" ")
+}
+
+/// The script. A page of another origin runs it as a module, which a browser lets it only where it might read it, too.
+async fn script(request: HttpRequest) -> Result<HttpResponse> {
+    let (path, unchanged) = (request.path(), ELEMENT.path());
+    let kept = if path == SCRIPT_PATH {
+        SCRIPT_KEPT
+    } else if path == unchanged {
+        SCRIPT_KEPT_UNCHANGED
+    } else {
+        return Err(Error::not_found("file", path));
+    };
+    let mut response = HttpResponse::Ok();
+    response
+        .content_type(ELEMENT.media_type)
+        .insert_header((header::CACHE_CONTROL, kept))
+        .insert_header((header::CONTENT_LOCATION, unchanged))
+        .insert_header((header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
+    Ok(text::file(&request, response, &ELEMENT))
+}
+
+/// Takes X-Frame-Options off what others may show in a frame by its policy: that header knows no list of origins, and would forbid it to all.
+pub(super) async fn let_frame(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, ActixError> {
+    let mut response = next.call(request).await?;
+    if may_be_framed(response.headers()) {
+        response.headers_mut().remove(header::X_FRAME_OPTIONS);
+    }
+    Ok(response)
+}
+
+fn may_be_framed(headers: &HeaderMap) -> bool {
+    let policy = headers.get(header::CONTENT_SECURITY_POLICY).and_then(|policy| policy.to_str().ok());
+    let framers =
+        policy.and_then(|policy| policy.split(';').find_map(|rule| rule.trim().strip_prefix("frame-ancestors")));
+    framers.is_some_and(|framers| framers.trim() != "'none'")
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn only_named_origins_may_frame() {
+        let origins = |text: &str| text.split(',').map(str::parse).collect::<Result<Vec<Origin>>>();
+        for (text, wanted) in [
+            ("https://game.example", "https://game.example"),
+            ("https://game.example,http://localhost:3000", "https://game.example http://localhost:3000"),
+            ("*", "*"),
+        ] {
+            let framers = framers(&origins(text).unwrap_or_default());
+            assert_eq!(framers, wanted);
+            assert!(may_be_framed(&with_policy(&framers)));
+        }
+        assert_eq!(framers(&[]), "'none'");
+        assert!(!may_be_framed(&with_policy("'none'")));
+        assert!(!may_be_framed(&HeaderMap::new()));
+    }
+
+    fn with_policy(framers: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Ok(policy) = HeaderValue::from_str(&format!("{POLICY} {framers}; sandbox")) {
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
+        headers
+    }
+}

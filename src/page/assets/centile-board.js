@@ -1,0 +1,62 @@
+// <centile-board board="arena" period="week" limit="10" theme="auto" size="normal"></centile-board>
+// shows a board in any page: in a frame of the service that this script came from, or of the one at `src`.
+
+const OPTIONS = ["period", "limit", "theme", "size"];
+const TALLEST_PX = 20_000;
+
+class CentileBoard extends HTMLElement {
+    static observedAttributes = ["board", "src", "title", ...OPTIONS];
+
+    #frame;
+    #origin;
+    #height = "20rem";
+    #isToShow = false;
+
+    connectedCallback() {
+        addEventListener("message", this);
+        this.attributeChangedCallback();
+    }
+
+    disconnectedCallback() {
+        removeEventListener("message", this);
+        this.#frame?.remove();
+        this.#frame = undefined;
+    }
+
+    // Attributes that change together make one frame.
+    attributeChangedCallback() {
+        if (this.#isToShow) return;
+        this.#isToShow = true;
+        queueMicrotask(() => {
+            this.#isToShow = false;
+            if (this.isConnected) this.#show();
+        });
+    }
+
+    // Only the frame's own page is heard, and only while it is one of the service.
+    handleEvent({ source, origin, data }) {
+        if (!this.#frame || source !== this.#frame.contentWindow || origin !== this.#origin) return;
+        if (data?.centile !== "height" || !(data.height > 0 && data.height <= TALLEST_PX)) return;
+        this.#frame.style.height = this.#height = `${data.height}px`;
+    }
+
+    #show() {
+        this.#frame?.remove();
+        const board = this.getAttribute("board");
+        if (!board) return;
+        const url = new URL(`/embed/${encodeURIComponent(board)}`, this.getAttribute("src") || import.meta.url);
+        for (const name of OPTIONS) if (this.hasAttribute(name)) url.searchParams.set(name, this.getAttribute(name));
+        this.#origin = url.origin;
+        // A new one each time: another address of the same would be a step of the page's history.
+        const frame = (this.#frame = document.createElement("iframe"));
+        frame.title = this.title || `Leaderboard ${board}`;
+        frame.loading = "lazy";
+        frame.sandbox = "allow-scripts allow-same-origin allow-popups allow-popups-to-escape-sandbox";
+        Object.assign(frame.style, { display: "block", width: "100%", height: this.#height, border: "0" });
+        frame.addEventListener("load", () => frame.contentWindow?.postMessage({ centile: "height?" }, url.origin));
+        frame.src = url.href;
+        this.append(frame);
+    }
+}
+
+if (!customElements.get("centile-board")) customElements.define("centile-board", CentileBoard);
