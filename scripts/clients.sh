@@ -14,6 +14,12 @@ readonly types=clients/typescript/centile.d.ts package=clients/python/centile_cl
 readonly made_of=clients/openapi.sha256
 mkdir -p "$tools"
 
+# npm and pip bring lists of authorities of their own; where a proxy stands in between, its own is in the machine's alone.
+readonly authorities=/etc/ssl/certs/ca-certificates.crt
+if [ -r "$authorities" ]; then
+    export NODE_EXTRA_CA_CERTS="${NODE_EXTRA_CA_CERTS:-$authorities}" PIP_CERT="${PIP_CERT:-$authorities}"
+fi
+
 # One installs or makes, whoever else comes waits; macOS has no flock.
 if command -v flock >/dev/null; then
     exec 9>"$tools/clients.lock"
