@@ -23,11 +23,11 @@ use crate::{
         asset::Asset,
         board::{BoardPage, PlayerShown, page as board_page},
         home::{Glance, Leaders, page as home_page},
-        link::Link,
+        link::{FRIENDS_MAX, Link},
         problem::page as problem_page,
     },
     period::{Period, PeriodSelector},
-    rank::{self, PageStart, Row},
+    rank::{self, Distribution, PageStart, Row},
     score, top,
     user::UserId,
 };
@@ -50,8 +50,6 @@ const LEADERS: u32 = 3;
 const AROUND: u32 = 4;
 /// Acts that a player's curve is made of.
 const ACTS: u32 = 200;
-/// Friends of a page: as many as can be followed live, with the player.
-const FRIENDS_MAX: usize = 19;
 
 /// The pages, which are not part of the API.
 pub(super) fn endpoints() -> [Endpoint; 3] {
@@ -98,8 +96,12 @@ async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let mut boards = board::list(&api.service).await?;
     boards.retain(|board| board.reading == Reading::Public);
     let tops = boards.iter().take(GLANCES).map(async |board| {
-        let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, LEADERS).await.ok()?;
-        Some(Leaders { period: rows.top.period, players: rows.top.players, rows: rows.top.scores })
+        let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, LEADERS).await;
+        let Rows { top: TopBody { period, players, scores }, stale_for } = if_known(rows).unwrap_or_else(|error| {
+            tracing::error!(%error, board = %board.slug, "the page of all boards lacks a top");
+            None
+        })?;
+        Some(Leaders { period, players, rows: scores, stale_for })
     });
     let mut tops = join_all(tops).await.into_iter();
     let glances: Vec<_> = boards.iter().map(|board| Glance { board, top: tops.next().flatten() }).collect();
@@ -156,7 +158,18 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         },
     );
     let Rows { top: TopBody { period, players, scores }, stale_for } = rows?;
-    let (periods, distribution, friends) = (if_known(periods)?, if_known(distribution)?, if_known(chosen)?.flatten());
+    let (periods, friends) = (if_known(periods)?, if_known(chosen)?.flatten());
+    // What is some seconds old may be of the period before, or of one in which nobody had scored.
+    let is_of_rows = |spread: &Distribution| {
+        spread.header.period.name() == period.name() && (spread.header.players == 0) == (players == 0)
+    };
+    let distribution = match if_known(distribution)? {
+        Some(spread) if !is_of_rows(&spread) => {
+            if_known(rank::distribution(service, &board, &selector).await)?.map(Arc::new)
+        }
+        spread => spread,
+    };
+    let distribution = distribution.filter(|spread| spread.header.period.name() == period.name());
     Ok(board_page(&BoardPage {
         board: &board,
         link: &link,

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::{
     figure,
-    link::Link,
+    link::{FRIENDS_MAX, Link},
     number::{self, count, instant, number, percentile, period_title},
     table::table,
 };
@@ -82,7 +82,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         }
         div.columns.chosen[page.link.player.is_some()] {
             section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.limit) data-from=(page.link.from)
-                data-open[page.period.state == PeriodState::Open] {
+                data-open[page.period.state == PeriodState::Open] data-over=[super::over(page.period.state)] {
                 (find(page))
                 @if page.rows.is_empty() {
                     p.empty {
@@ -159,11 +159,7 @@ fn state(page: &BoardPage<'_>) -> Markup {
         @if let Some(age) = page.stale_for {
             span.warning { "The database cannot be reached: this was right " (age.as_secs()) " s ago." }
         } @else {
-            @match page.period.state {
-                PeriodState::Open => {}
-                PeriodState::Due => "over, being closed"
-                PeriodState::Closed => "closed"
-            }
+            (super::over(page.period.state).unwrap_or_default())
         }
     }
 }
@@ -247,7 +243,7 @@ fn player(page: &BoardPage<'_>) -> Markup {
                     (card(page, standing))
                     (spread(Some(standing.player.score)))
                     (table("Players around", &around(standing), page.link, Some(&standing.player.user_id), "around"))
-                    (figure::curve(acts, page.board.mode, page.board.order))
+                    (figure::curve(acts, page.board, page.period, standing.player.score))
                 }
             }
         }
@@ -271,7 +267,7 @@ fn card(page: &BoardPage<'_>, standing: &Standing) -> Markup {
         p.actions {
             a href=(page.link.from(there).href()) { "Show in the ranking" }
             @if is_friend { a href=(page.link.without_friend(&player.user_id).href()) { "Remove from friends" } }
-            @else { a href=(page.link.with_friend(&player.user_id).href()) { "Add to friends" } }
+            @else if page.link.friends.len() < FRIENDS_MAX { a href=(page.link.with_friend(&player.user_id).href()) { "Add to friends" } }
         }
     }
 }
@@ -295,12 +291,13 @@ fn friends(page: &BoardPage<'_>) -> Markup {
                     p.empty { "Without a score: " @for (n, id) in friends.missing.iter().enumerate() { @if n > 0 { ", " } bdi { (id) } } }
                 }
             }
-            form action=(page.link.path()) {
+            @if page.link.friends.len() < FRIENDS_MAX { form action=(page.link.path()) {
                 (kept(page.link))
                 label for="friend" { "Add by id" }
                 input #friend name="friends" required maxlength="128" autocomplete="off" autocapitalize="off" spellcheck="false";
                 button { "Add" }
-            }
+            } }
+            @else { p.quiet { "As many as a page shows." } }
             @if page.link.friends.is_empty() { p.quiet { "They are kept in this page's address." } }
         }
     }

@@ -132,7 +132,7 @@ pub(crate) fn page(page: &EmbedPage<'_>, look: Look) -> Markup {
             span.state role="status" data-live="state" { (state(page)) }
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
-            data-open[page.period.state == PeriodState::Open] {
+            data-open[page.period.state == PeriodState::Open] data-over=[super::over(page.period.state)] {
             @if page.rows.is_empty() { p.empty { "Nobody has scored in this period yet." } }
             (table(&whole, page.rows))
         }
@@ -168,11 +168,9 @@ fn document(title: &str, look: Look, main: &Markup) -> Markup {
 /// How far the period is, and whether what is shown is of now.
 fn state(page: &EmbedPage<'_>) -> Markup {
     html! {
-        @match (page.stale_for, page.period.state) {
-            (Some(age), _) => { span.warning { "right " (age.as_secs()) " s ago" } }
-            (None, PeriodState::Open) => {}
-            (None, PeriodState::Due) => "over, being closed"
-            (None, PeriodState::Closed) => "closed"
+        @match page.stale_for {
+            Some(age) => span.warning { "right " (age.as_secs()) " s ago" }
+            None => (super::over(page.period.state).unwrap_or_default())
         }
     }
 }

@@ -7,7 +7,8 @@ use maud::{Markup, html};
 
 use super::number::{count, grouped, number};
 use crate::{
-    board::{Mode, Order},
+    board::{Board, Mode, Order},
+    period::Period,
     rank::Bar,
     score::HistoryRow,
 };
@@ -67,9 +68,14 @@ fn place(bars: &[Bar], order: Order, score: i64) -> f64 {
     at as f64 + into
 }
 
-/// How a player's score came about, as far as these acts tell, newest first; nothing for fewer than two scores.
-pub(super) fn curve(acts: &[HistoryRow], mode: Mode, order: Order) -> Markup {
-    let points = course(acts, mode, order);
+/// How a player's score of a period came about, as far as these acts tell, newest first; nothing for fewer than two scores.
+pub(super) fn curve(acts: &[HistoryRow], board: &Board, period: &Period, score: i64) -> Markup {
+    let is_within = |act: &&HistoryRow| {
+        period.starts_at.is_none_or(|starts_at| starts_at <= act.occurred_at)
+            && period.ends_at.is_none_or(|ends_at| act.occurred_at < ends_at)
+    };
+    let acts: Vec<HistoryRow> = acts.iter().filter(is_within).cloned().collect();
+    let points = course(&acts, board.mode, board.order, score);
     let (Some(first), Some(last)) = (points.first(), points.last()) else { return html! {} };
     if points.len() < 2 {
         return html! {};
@@ -102,9 +108,9 @@ pub(super) fn curve(acts: &[HistoryRow], mode: Mode, order: Order) -> Markup {
     }
 }
 
-/// What the score was after each scoring event that counts, oldest first. On a board that adds up it begins with what these events brought:
-/// older ones are not known here.
-fn course(acts: &[HistoryRow], mode: Mode, order: Order) -> Vec<(DateTime<Utc>, i64)> {
+/// What the score was after each scoring event that counts, oldest first. On a board that adds up it ends with `score`, as it is now: what it
+/// was before these events is not known but by that.
+fn course(acts: &[HistoryRow], mode: Mode, order: Order, score: i64) -> Vec<(DateTime<Utc>, i64)> {
     let voided: Vec<i64> = acts.iter().filter_map(|act| act.voids).collect();
     let since = acts.iter().filter(|act| act.kind == "reset").map(|act| act.occurred_at).max();
     let counts = |act: &&HistoryRow| {
@@ -124,6 +130,11 @@ fn course(acts: &[HistoryRow], mode: Mode, order: Order) -> Vec<(DateTime<Utc>, 
         };
         value = Some(now);
         course.push((act.occurred_at, now));
+    }
+    if let (Mode::Sum, Some(last)) = (mode, value) {
+        for (_, value) in &mut course {
+            *value = value.saturating_add(score.saturating_sub(last));
+        }
     }
     course
 }
@@ -154,7 +165,7 @@ mod tests {
     }
 
     fn values(acts: &[HistoryRow], mode: Mode, order: Order) -> Vec<i64> {
-        course(acts, mode, order).into_iter().map(|(_, value)| value).collect()
+        course(acts, mode, order, 1_013).into_iter().map(|(_, value)| value).collect()
     }
 
     #[test]
@@ -166,12 +177,13 @@ mod tests {
             act(3, "score", Some(100), None),
             act(2, "score", Some(5), None),
         ];
-        assert_eq!(values(&acts, Mode::Sum, Order::Desc), [5, 6, 13]);
+        // A thousand came before.
+        assert_eq!(values(&acts, Mode::Sum, Order::Desc), [1_005, 1_006, 1_013]);
         assert_eq!(values(&acts, Mode::Best, Order::Desc), [5, 5, 7]);
         assert_eq!(values(&acts, Mode::Best, Order::Asc), [5, 1, 1]);
         assert_eq!(values(&acts, Mode::Latest, Order::Desc), [5, 1, 7]);
         let reset = [act(9, "score", Some(2), None), act(8, "reset", None, None), act(7, "score", Some(50), None)];
-        assert_eq!(values(&reset, Mode::Sum, Order::Desc), [2]);
+        assert_eq!(values(&reset, Mode::Sum, Order::Desc), [1_013]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The first page: which boards there are, and who leads them.
 
+use std::time::Duration;
+
 use maud::{Markup, html};
 
 use super::{
@@ -26,6 +28,8 @@ pub(crate) struct Leaders {
     pub(crate) players: u64,
     /// The first of them.
     pub(crate) rows: Vec<Row>,
+    /// How long ago this was right, where the database cannot be reached.
+    pub(crate) stale_for: Option<Duration>,
 }
 
 /// The page.
@@ -41,7 +45,10 @@ pub(crate) fn page(boards: &[Glance<'_>]) -> Markup {
                     h2 { a href=(link(board).href()) { (board.title) } }
                     @match top {
                         Some(top) => {
-                            p.quiet { (period_title(&top.period)) " · " (count(top.players)) " players" }
+                            p.quiet {
+                                (period_title(&top.period)) " · " (count(top.players)) " players"
+                                @if let Some(age) = top.stale_for { " " span.warning { "as it was " (age.as_secs()) " s ago" } }
+                            }
                             ol {
                                 @for row in &top.rows {
                                     li { span.rank { (count(row.rank)) } bdi { (row.user_name) } span.score { (number(row.score)) } }

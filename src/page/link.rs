@@ -7,6 +7,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 /// All but what never means anything in a query (RFC 3986, 2.3), and what reads well in it.
 const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 
+/// Friends of a page: as many as can be followed live, with the player.
+pub(crate) const FRIENDS_MAX: usize = 19;
+
 /// What a board's page shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {

@@ -17,6 +17,17 @@ mod table;
 use asset::Asset;
 use maud::{DOCTYPE, Markup, html};
 
+use crate::period::PeriodState;
+
+/// What is said of a period that no longer takes scores.
+fn over(state: PeriodState) -> Option<&'static str> {
+    match state {
+        PeriodState::Open => None,
+        PeriodState::Due => Some("over, being closed"),
+        PeriodState::Closed => Some("closed"),
+    }
+}
+
 /// A whole page with this title and this in its middle.
 fn document(title: &str, main: &Markup) -> Markup {
     styled(title, &[], main)

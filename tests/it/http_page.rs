@@ -15,7 +15,7 @@ use self::read::{rows, texts};
 use crate::{
     http_api::site::{Answer, Site},
     http_closed::period::Past,
-    support::TestDb,
+    support::{TestDb, boundary},
 };
 
 /// So many players, each with more points than those after.
@@ -195,4 +195,30 @@ fn address(parameters: &[(&str, &str)]) -> String {
         .map(|(name, value)| format!("{name}={}", utf8_percent_encode(value, NON_ALPHANUMERIC)))
         .collect();
     format!("/boards/main?{}", written.join("&"))
+}
+
+#[tokio::test]
+async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
+    let db = TestDb::new().await;
+    db.execute(boundary::SHORT_DAYS).await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
+    let week = async || site.get("/v1/boards/main/scores?period=week").await.is(200);
+    let (mut drawn, mut empty) = (0, 0);
+    while drawn < 2 || empty < 2 {
+        site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
+        let before = week().await;
+        let shown = page(&site, "/boards/main?period=week").await;
+        // Else the week ended while the page was made.
+        if week().await["period"] == before["period"] && before["players"] == 1 {
+            assert!(shown.contains("class=\"histogram\""), "{shown}");
+            drawn += 1;
+        }
+        while week().await["period"] == before["period"] {
+            tokio::task::yield_now().await;
+        }
+        let shown = page(&site, "/boards/main?period=week").await;
+        assert!(!shown.contains("class=\"histogram\""), "{shown}");
+        empty += 1;
+    }
 }

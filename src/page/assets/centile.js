@@ -123,7 +123,7 @@ function tell(text, isLive = false) {
 const ranking = document.querySelector("[data-board]");
 if (ranking) follow(ranking.dataset);
 
-function follow({ board, period, limit, from, open }) {
+function follow({ board, period, limit, from, over }) {
     const player = document.querySelector("[data-player]")?.dataset.player ?? new URLSearchParams(location.search).get("player");
     const friends = find("friends");
     const isTop = from === "1";
@@ -133,7 +133,8 @@ function follow({ board, period, limit, from, open }) {
     for (const user of chosen) query.append("users", user);
 
     const address = `/v1/boards/${encodeURIComponent(board)}/events?${query}`;
-    const live = () => tell(open === undefined ? "closed" : "live", open !== undefined);
+    const isLive = isTop && over === undefined;
+    const live = () => tell(over ?? (isTop ? "live" : "as it was when this page came"), isLive);
     let hasCard = Boolean(document.querySelector("[data-player]"));
 
     function shown({ players, scores, standings, missing }) {
@@ -144,6 +145,9 @@ function follow({ board, period, limit, from, open }) {
             if (scores.length > 0) ranking.querySelector(".empty")?.remove();
         }
         for (const standing of standings) if (standing.user_id === player) card(standing);
+        // Banned, erased or reset: the server has the rest.
+        if (hasCard && missing.includes(player)) comeAgain();
+        for (const user of missing) known.delete(user);
         if (friends && (standings.length > 0 || missing.length > 0)) circle(standings);
     }
 
@@ -151,7 +155,7 @@ function follow({ board, period, limit, from, open }) {
     function card(standing) {
         if (!hasCard) {
             // Came into the ranking while being looked at: the server has the rest.
-            location.reload();
+            comeAgain();
             return;
         }
         write(find("rank"), standing.rank);
@@ -178,6 +182,12 @@ function follow({ board, period, limit, from, open }) {
         while (log.children.length > 20) log.firstElementChild.remove();
     }
 
+    /** Asks for the page anew; soon, and not all who look at it in the same moment. */
+    let coming;
+    function comeAgain() {
+        coming ??= setTimeout(() => location.reload(), 500 + Math.random() * 2500);
+    }
+
     let source, again, wait = 1;
 
     /** Listens. A browser tries again by itself where nobody answers, not where it was told no: then this does, later and later. */
@@ -189,10 +199,8 @@ function follow({ board, period, limit, from, open }) {
         on("changed", shown);
         on("continued", live);
         on("stale", () => tell("the database cannot be reached; this is what was last known"));
-        on("period", ({ next }) => {
-            // The name, the times and the list of periods are other ones.
-            if (next) location.reload();
-        });
+        // The name, the times and the list of periods are other ones.
+        on("period", comeAgain);
         on("overtaken", overtaken);
         source.addEventListener("open", () => {
             wait = 1;

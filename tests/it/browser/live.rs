@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use reqwest::Method;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -128,6 +129,26 @@ async fn a_page_that_was_cut_off_goes_on_by_itself() {
     browser.until(&is_first("p005")).await;
     until_live(&browser).await;
     assert_same(&browser, &site, &format!("{SCORES}?limit=25")).await;
+}
+
+#[tokio::test]
+async fn who_is_taken_out_of_the_ranking_goes_from_an_open_page() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(9)).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?player=p005&friends=p003&friends=p007")).await;
+    until_live(&browser).await;
+    site.admin(Method::POST, "/v1/users/p003/ban", json!({"reason": "cheated"})).await.is(200);
+    browser.until("!document.querySelector('table [data-user=p003]')").await;
+    assert_eq!(
+        browser.run("return document.querySelector('table[data-live=friends] [data-user=p007]') !== null").await,
+        true
+    );
+    site.admin(Method::POST, "/v1/users/p005/ban", json!({"reason": "cheated"})).await.is(200);
+    browser.until("!document.querySelector('[data-player], [data-user=p005]')").await;
+    until_live(&browser).await;
+    assert!(browser.text("section.player").await.contains("No score in this period."));
 }
 
 #[tokio::test]
