@@ -7,6 +7,8 @@ pub mod markup;
 mod read;
 mod wrong;
 
+use std::time::Duration;
+
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, header::HeaderMap};
 use serde_json::{Value, json};
@@ -215,7 +217,7 @@ async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
             drawn += 1;
         }
         while week().await["period"] == before["period"] {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(Duration::from_millis(50)).await;
         }
         let shown = page(&site, "/boards/main?period=week").await;
         assert!(!shown.contains("class=\"histogram\""), "{shown}");
