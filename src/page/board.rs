@@ -159,7 +159,8 @@ fn state(page: &BoardPage<'_>) -> Markup {
         @if let Some(age) = page.stale_for {
             span.warning { "The database cannot be reached: this was right " (age.as_secs()) " s ago." }
         } @else {
-            (super::over(page.period.state).unwrap_or_default())
+            // Of rows from further down no script says otherwise.
+            (super::over(page.period.state).unwrap_or(if page.link.from > 1 { "as it was when this page came" } else { "" }))
         }
     }
 }

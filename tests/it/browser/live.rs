@@ -152,6 +152,17 @@ async fn who_is_taken_out_of_the_ranking_goes_from_an_open_page() {
 }
 
 #[tokio::test]
+async fn rows_from_further_down_do_not_say_that_they_are_live() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(9)).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?from=4")).await;
+    browser.until("document.querySelector('.state').textContent === 'as it was when this page came'").await;
+    assert_eq!(browser.run("return document.querySelector('.state.live') === null").await, true);
+}
+
+#[tokio::test]
 async fn nobody_listens_for_a_page_that_is_not_seen() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;

@@ -78,7 +78,11 @@ async fn pictures() {
     let take = async |name: &str, scheme: &str, path: &str| {
         browser.prefer(scheme).await;
         browser.open(&site.serve.at(path)).await;
-        browser.until("!document.querySelector('[data-open]') || document.querySelector('.state.live')").await;
+        browser
+            .until(
+                "!document.querySelector('[data-open]') || document.querySelector('.state').textContent.trim() !== ''",
+            )
+            .await;
         browser.picture(&folder.join(format!("{name}.png"))).await;
     };
     let player = format!("/boards/arena?limit=20&player=hana31&friends=hana31&friends={other}&friends=noor13");
