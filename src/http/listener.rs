@@ -11,7 +11,7 @@ use actix_web::{
 };
 use futures::{Stream, stream};
 use rand::RngExt as _;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{
     Api,
@@ -32,6 +32,9 @@ const KEY_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
 const TIME_OF_EVENT: Duration = Duration::from_micros(100);
 /// Shares of that between two events of a listener, by lot: not all are sent to at once.
 const SPREAD: std::ops::Range<f64> = 0.75..1.25;
+
+/// How long it may take to find that out.
+const KEY_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
 /// A listener.
 pub(super) struct Listener {
@@ -124,7 +127,9 @@ impl Listener {
                 Access::Unknown => look.stale_since.is_some(),
                 Access::No => return None,
             };
-            let has_news = may_see && !self.told.knows(&look);
+            // A look may have been begun before it was known what this listener wants.
+            let is_whole = look.has(self.following.wish()) || (look.stale_since.is_some() && self.told.has_begun());
+            let has_news = may_see && is_whole && !self.told.knows(&look);
             if has_news && self.next_at <= now {
                 let pace =
                     TIME_OF_EVENT.mul_f64(self.api.seats.taken_by_all() as f64 * rand::rng().random_range(SPREAD));
@@ -161,7 +166,9 @@ impl Listener {
 
     /// Whether the key still works.
     async fn access(&self) -> Access {
-        match known_key::find(&self.api.service, self.authorization.as_deref()).await {
+        let finding = known_key::find(&self.api.service, self.authorization.as_deref());
+        let Ok(found) = timeout(KEY_KNOWN_WITHIN, finding).await else { return Access::Unknown };
+        match found {
             Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,
             Err(Error::Unavailable { .. } | Error::Internal(_)) => Access::Unknown,
             _ => Access::No,

@@ -83,6 +83,11 @@ impl Told {
         Ok(Telling::Events(events.text))
     }
 
+    /// Whether anything was told.
+    pub(super) fn has_begun(&self) -> bool {
+        self.seen.is_some()
+    }
+
     /// Whether there is nothing to tell of `look`.
     pub(super) fn knows(&self, look: &Look) -> bool {
         match look.stale_since {

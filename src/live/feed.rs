@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
+    pin::pin,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -22,7 +23,7 @@ use crate::{
 const EVERY: Duration = Duration::from_millis(250);
 /// From one look to the next at what was closed, which hardly ever changes, while nobody wants anything else.
 const CLOSED_EVERY: Duration = Duration::from_secs(5);
-/// How long a look may take, with the time that it waits for others: whoever follows is told soon when the database is silent.
+/// How long a look may take, with the time that it waits for others, before it is told that what is shown is stale.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// For how many looks it is kept who passed whom: four seconds, for those who are shown less often.
 const PASSED_KEPT_FOR: u64 = 16;
@@ -44,6 +45,7 @@ impl Drop for Ending {
             }
             is_open
         });
+        self.feed.looked_at.send_replace(Some(Instant::now()));
     }
 }
 
@@ -56,17 +58,28 @@ pub(super) async fn run(
     rendering: &'static Rendering,
 ) {
     let _ending = Ending { service: Arc::clone(&service), feed: Arc::clone(&feed), subject: subject.clone() };
-    let mut shown = None;
+    let (mut shown, mut good_at) = (None, None);
     while !service.live.end(&subject, &feed, false) {
         let began_at = Instant::now();
         let wanted = feed.wanted().clone();
-        let looking = look(&service, &mut board, &subject, &wanted, &mut shown, &feed, rendering);
-        let looked = timeout(PATIENCE, looking)
-            .await
-            .unwrap_or_else(|_| Err(Error::unavailable("the database does not answer")));
+        let looked = {
+            let mut looking = pin!(look(&service, &mut board, &subject, &wanted, &mut shown, &feed, rendering));
+            match timeout(PATIENCE, &mut looking).await {
+                Ok(looked) => looked,
+                Err(_) => {
+                    miss(&feed, began_at, good_at, Error::unavailable("the database does not answer"));
+                    // Its statements end by themselves; begun anew it would take as long again.
+                    looking.await
+                }
+            }
+        };
+        let is_well = looked.is_ok();
         match looked {
-            Ok(()) => drop(feed.looked_at.send_replace(Some(began_at))),
-            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(&feed, error),
+            Ok(()) => {
+                good_at = Some(began_at);
+                feed.looked_at.send_replace(good_at);
+            }
+            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(&feed, began_at, good_at, error),
             Err(error) => {
                 feed.news.send_replace(Some(Err(error)));
                 return;
@@ -74,10 +87,8 @@ pub(super) async fn run(
         }
         let pause = EVERY.saturating_sub(began_at.elapsed()).max(began_at.elapsed());
         tokio::time::sleep(pause).await;
-        let is_at_rest = shown
-            .as_ref()
-            .is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed && shown.has(&wanted));
-        if is_at_rest && matches!(subject.1, PeriodSelector::Labelled(..)) {
+        let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
+        if is_well && is_closed && matches!(subject.1, PeriodSelector::Labelled(..)) {
             // Whoever comes is shown it at once, and whoever goes is noticed in time.
             timeout(CLOSED_EVERY, feed.asked.notified()).await.ok();
         }
@@ -88,7 +99,7 @@ pub(super) async fn run(
 async fn look(
     service: &Service,
     board: &mut Arc<Board>,
-    (_, selector): &Subject,
+    (board_id, selector): &Subject,
     wanted: &Wanted,
     shown: &mut Option<Shown>,
     feed: &Feed,
@@ -98,6 +109,9 @@ async fn look(
     let _turn = service.live.looks.acquire().await;
     telemetry::count_look();
     *board = board::find(service, &board.slug).await?;
+    if board.id != *board_id {
+        return Err(Error::not_found("board", board.slug.to_string()));
+    }
     let read = read::read(service, board, selector, wanted, shown.as_ref()).await?;
     let last = feed.news.borrow().clone().and_then(Result::ok);
     let is_as_before = read.is_none()
@@ -154,8 +168,8 @@ fn compose(
     }
     let mut players = HashMap::with_capacity(wanted.users.len());
     for user in wanted.users.keys() {
-        let Some(standing) = now.standings.get(user.as_str()) else { continue };
-        let text = standing.as_ref().map(rendering.standing).transpose()?;
+        let standing = now.standings.get(user.as_str()).and_then(Option::as_ref);
+        let text = standing.map(rendering.standing).transpose()?;
         players.insert(user.to_string(), piece(last.and_then(|last| last.players.get(user.as_str())), text));
     }
     // Names that were changed or erased since are told no more, nor is what was in a period before.
@@ -195,15 +209,14 @@ fn turn(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
     }
 }
 
-/// Notes that PostgreSQL could not be asked: told once, until it could be again.
-fn miss(feed: &Feed, error: Error) {
-    // What was last shown was found right then for the last time.
-    let since = *feed.looked_at.borrow();
+/// Notes that PostgreSQL could not be asked by a look that began then, after one at `good_at` for which it could: told once, until it can be
+/// again.
+fn miss(feed: &Feed, began_at: Instant, good_at: Option<Instant>, error: Error) {
     feed.news.send_if_modified(|news| match news {
         Some(Ok(look)) if look.stale_since.is_some() => false,
         Some(Ok(look)) => {
             tracing::warn!(%error, "a ranking that is followed cannot be read");
-            *look = Arc::new(Look { stale_since: Some(since.unwrap_or_else(Instant::now)), ..Look::clone(look) });
+            *look = Arc::new(Look { stale_since: Some(good_at.unwrap_or(began_at)), ..Look::clone(look) });
             true
         }
         _ => {
@@ -211,4 +224,5 @@ fn miss(feed: &Feed, error: Error) {
             true
         }
     });
+    feed.looked_at.send_replace(Some(began_at));
 }

@@ -9,13 +9,16 @@ mod overtaken;
 mod read;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque, btree_map, hash_map},
     net::IpAddr,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::{
+    sync::{Notify, Semaphore, watch},
+    time::timeout,
+};
 
 use crate::{
     Error, Result,
@@ -34,6 +37,8 @@ const MOST_CHOSEN: usize = 2_000;
 const MOST_CHOSEN_BY_NETWORK: usize = MOST_CHOSEN / 4;
 /// When who has chosen too many may come again: others leave when they please.
 const COME_AGAIN: Duration = Duration::from_secs(10);
+/// How long who comes waits for a look.
+const FIRST_WITHIN: Duration = Duration::from_secs(5);
 
 /// How what is shown is written.
 #[derive(Debug)]
@@ -174,7 +179,7 @@ struct Feed {
     /// Told when somebody else wants something.
     asked: Notify,
     news: watch::Sender<News>,
-    /// When the last look began that found out how things stand.
+    /// When the last look began, of which `news` tells what came.
     looked_at: watch::Sender<Option<Instant>>,
 }
 
@@ -275,20 +280,28 @@ impl Wanted {
 
     fn remove(&mut self, wish: &Wish, network: Option<IpAddr>) {
         self.followers -= 1;
-        if let Some(chosen) = network.and_then(|network| self.networks.get_mut(&network)) {
-            *chosen -= wish.users.len();
-        }
-        if let Some(count) = self.limits.get_mut(&wish.limit) {
-            *count -= 1;
-        }
-        for user in &wish.users {
-            if let Some(count) = self.users.get_mut(user) {
-                *count -= 1;
+        if let Some(network) = network
+            && let hash_map::Entry::Occupied(mut chosen) = self.networks.entry(network)
+        {
+            *chosen.get_mut() -= wish.users.len();
+            if *chosen.get() == 0 {
+                chosen.remove();
             }
         }
-        self.networks.retain(|_, chosen| *chosen > 0);
-        self.limits.retain(|_, count| *count > 0);
-        self.users.retain(|_, count| *count > 0);
+        if let btree_map::Entry::Occupied(mut count) = self.limits.entry(wish.limit) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
+        for user in &wish.users {
+            if let hash_map::Entry::Occupied(mut count) = self.users.entry(user.clone()) {
+                *count.get_mut() -= 1;
+                if *count.get() == 0 {
+                    count.remove();
+                }
+            }
+        }
     }
 }
 
@@ -301,10 +314,16 @@ impl Following {
     /// The newest look, once there is one that has all that is wished for and was begun after this follower came, so that it holds whatever
     /// was acknowledged before; why there is none, if so. While the database is away, tops may be older.
     pub(crate) async fn first(&mut self) -> Result<Arc<Look>> {
+        let away = || Error::unavailable("the database does not answer");
+        timeout(FIRST_WITHIN, self.first_at_all()).await.unwrap_or_else(|_| Err(away()))
+    }
+
+    async fn first_at_all(&mut self) -> Result<Arc<Look>> {
         let mut looked_at = self.feed.looked_at.subscribe();
         loop {
             let is_recent = looked_at.borrow_and_update().is_some_and(|at| at >= self.came_at);
             match self.newest() {
+                _ if !is_recent => {}
                 Some(Ok(look)) if look.stale_since.is_some() => {
                     let is_of_tops_alone = self.wish.users.is_empty();
                     return if is_of_tops_alone && look.has(&self.wish) {
@@ -313,15 +332,12 @@ impl Following {
                         Err(Error::unavailable("the database cannot be reached now"))
                     };
                 }
-                Some(Ok(look)) if is_recent && look.has(&self.wish) => return Ok(look),
+                Some(Ok(look)) if look.has(&self.wish) => return Ok(look),
                 Some(Err(error)) => return Err(error),
                 _ => {}
             }
-            tokio::select! {
-                // The senders live as long as the feed, which this value holds.
-                _ = looked_at.changed() => {}
-                _ = self.news.changed() => {}
-            }
+            // The senders live as long as the feed, which this value holds. What a look found is sent before that it ended.
+            let _ = looked_at.changed().await;
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Overtaking {
 /// was passed.
 pub(super) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
     let ranks_before = ranks(before);
+    // Who is not known by this id may be known by another one that has been erased since.
+    let is_same_ids = before.revision == now.revision;
     let mut told = HashSet::new();
     let mut found = Vec::new();
     for (id, standing) in &now.standings {
@@ -36,7 +38,7 @@ pub(super) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
         others.sort_by_key(|other| other.rank.abs_diff(player.rank));
         let passed = others.into_iter().filter_map(|other| {
             let other_before = ranks_before.get(other.user_id.as_str()).copied();
-            if other.rank < player.rank && was_not_ahead(before, stood, other_before) {
+            if other.rank < player.rank && was_not_ahead(before, stood, other_before, is_same_ids) {
                 return Some(Overtaking { player: player.clone(), old_rank, by: other.clone() });
             }
             let other_rank = other_before.filter(|rank| *rank <= old_rank && player.rank < other.rank)?;
@@ -63,12 +65,12 @@ pub(super) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
     found
 }
 
-/// Whether somebody, of whom this rank was known, stood nowhere ahead of a player.
-fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>) -> bool {
+/// Whether somebody, of whom this rank was known, stood nowhere ahead of a player; never where `is_known_by_id` is false and no rank was.
+fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>, is_known_by_id: bool) -> bool {
     match rank {
         Some(rank) => rank >= stood.player.rank,
         // Everybody from the first place to the player's is known: the top reaches up to those above.
-        None => stood.above.first().unwrap_or(&stood.player).position <= before.rows.len() as u64 + 1,
+        None => is_known_by_id && stood.above.first().unwrap_or(&stood.player).position <= before.rows.len() as u64 + 1,
     }
 }
 
@@ -168,6 +170,13 @@ mod tests {
         assert_eq!(told(&shown(&players, 1, &["c"]), &shown(&now, 1, &["c"])), [one("c", "e", 3, 4)]);
         // Here the first place was shown to nobody: e might have stood there.
         assert_eq!(told(&shown(&players, 0, &["c"]), &shown(&now, 0, &["c"])), []);
+    }
+
+    #[test]
+    fn who_has_another_id_since_has_not_come_from_nowhere() {
+        let before = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
+        let now = shown(&[("erased", 50), ("b", 40)], 2, &["b"]);
+        assert_eq!(told(&before, &Shown { revision: 1, ..now }), []);
     }
 
     #[test]

@@ -20,8 +20,6 @@ use crate::{
 
 /// How often a ranking or an archive that turns out to be replaced is looked up again.
 const MOST_LOOK_UPS: usize = 4;
-/// Players of an archive, one statement for each, that a look reads; the looks after it read the others.
-const ARCHIVED_AT_ONCE: usize = 100;
 /// Neighbours that are read on each side of a chosen player: more than are shown, so that more is known of who passed whom.
 const AROUND: u32 = 5;
 
@@ -44,12 +42,9 @@ pub(super) struct Shown {
 impl Shown {
     /// Whether it is the state of this name, and has all that is wanted.
     fn is(&self, tag: &str, wanted: &Wanted) -> bool {
-        self.tag == tag && self.has(wanted)
-    }
-
-    /// Whether it has all that is wanted.
-    pub(super) fn has(&self, wanted: &Wanted) -> bool {
-        wanted.limit() <= self.limit && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
+        self.tag == tag
+            && wanted.limit() <= self.limit
+            && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
     }
 }
 
@@ -64,8 +59,7 @@ impl Wanted {
     }
 }
 
-/// What is wanted of what `selector` means on a board, of an archive perhaps not yet each player; `None` when it is all in `last`, and the
-/// state still that.
+/// What is wanted of what `selector` means on a board; `None` when it is all in `last`, and the state still that.
 pub(super) async fn read(
     service: &Service,
     board: &Board,
@@ -180,14 +174,9 @@ async fn of_archive(
     let header = rank::archive_header(&meant.period, state);
     let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
     let mut standings = HashMap::with_capacity(wanted.users.len());
-    let mut unread = 0;
     for user in wanted.users.keys() {
         if let Some(standing) = known.and_then(|known| known.get(user.as_str())) {
             standings.insert(user.to_string(), standing.clone());
-            continue;
-        }
-        unread += 1;
-        if unread > ARCHIVED_AT_ONCE {
             continue;
         }
         let standing = match rank::standing(service, board, selector, user, AROUND).await {
@@ -197,6 +186,11 @@ async fn of_archive(
             Err(error) => return Err(error),
         };
         standings.insert(user.to_string(), standing);
+    }
+    // Else it was refreshed or let go meanwhile, and whoever was not found may be in it all the same.
+    let is_still_that = service.store.archive_state(meant, archive).await?.is_some_and(|(now, _)| now == *state);
+    if !is_still_that {
+        return Ok(None);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();
     Ok(Some(Shown { header, tag, revision: state.revision, rows, limit, standings }))

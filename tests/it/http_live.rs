@@ -223,6 +223,8 @@ async fn who_is_erased_is_named_no_more() {
     assert_eq!(told["overtaken"][0]["version"], told["version"]);
     stream.one("changed").await;
     site.admin(Method::DELETE, "/v1/users/bob", Value::Null).await.is(200);
+    // Nobody passed anybody by it.
+    assert_eq!(stream.one("changed").await["scores"][0]["user_name"], "(erased)");
     post(&site, "ada", 20).await;
     let is_last = |event: &Event| event.data["scores"][0]["user_id"] == "ada";
     loop {
