@@ -64,13 +64,12 @@ pub(super) async fn run(
         let wanted = feed.wanted().clone();
         let looked = {
             let mut looking = pin!(look(&service, &mut board, &subject, &wanted, &mut shown, &feed, rendering));
-            match timeout(PATIENCE, &mut looking).await {
-                Ok(looked) => looked,
-                Err(_) => {
-                    miss(&feed, began_at, good_at, Error::unavailable("the database does not answer"));
-                    // Its statements end by themselves; begun anew it would take as long again.
-                    looking.await
-                }
+            if let Ok(looked) = timeout(PATIENCE, &mut looking).await {
+                looked
+            } else {
+                miss(&feed, began_at, good_at, Error::unavailable("the database does not answer"));
+                // Its statements end by themselves; begun anew it would take as long again.
+                looking.await
             }
         };
         let is_well = looked.is_ok();
