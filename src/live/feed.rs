@@ -84,7 +84,8 @@ pub(super) async fn run(
                 return;
             }
         }
-        let pause = EVERY.saturating_sub(began_at.elapsed()).max(began_at.elapsed());
+        // What a late look found was so when it began: the next one is not to be as late.
+        let pause = EVERY.saturating_sub(began_at.elapsed()).max(began_at.elapsed().min(PATIENCE));
         tokio::time::sleep(pause).await;
         let is_closed = shown.as_ref().is_some_and(|shown: &Shown| shown.header.period.state == PeriodState::Closed);
         if is_well && is_closed && matches!(subject.1, PeriodSelector::Labelled(..)) {
