@@ -11158,12 +11158,19 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
                      (row_number() OVER (ORDER BY k.rank_key DESC, k.tie_key DESC, k.user_key DESC)
                       - 1 - count(*) FILTER (WHERE k.is_above) OVER ())::integer AS step
               FROM key k) k
+    ), first AS MATERIALIZED (
+        -- Read at need only: how far the equals of the one above the stretch go on. Unknown where nobody better is among so many.
+        SELECT f.rank_key, CASE WHEN bool_or(u.rank_key <> f.rank_key) THEN f.step - count(*) FILTER (WHERE u.rank_key = f.rank_key) END AS step
+        FROM place f
+        LEFT JOIN LATERAL centile_store.bucket_keys_up(p_bucket, p_ranking_id, f.rank_key, f.tie_key, f.user_key, 24) u ON true
+        WHERE f.step = -p_around - 1
+        GROUP BY f.rank_key, f.step
     )
-    SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal END,
-           -- The one above the stretch may not be the first either. Counted once, however many have that score.
+    SELECT k.step, CASE WHEN k.first_equal >= -p_around THEN k.first_equal ELSE (SELECT f.step FROM first f)::integer END,
+           -- Counted once, however many have that score.
            CASE WHEN k.first_equal < -p_around THEN (
                SELECT centile_store.count_above(p_ranking_id, f.rank_key, 9223372036854775807, 9223372036854775807)
-               FROM place f WHERE f.step = -p_around - 1) END,
+               FROM first f WHERE f.step IS NULL) END,
            u.external_id, u.name, u.avatar, centile.rank_key(k.rank_key, p_order), centile.tie_key_time(k.tie_key)
     FROM place k
     -- LIMIT keeps this a look-up by key, however many rows are expected.

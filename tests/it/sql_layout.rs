@@ -348,26 +348,31 @@ async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_find_t
     }
 }
 
-/// Few equals above the first of a page are counted one by one, many are not.
-#[tokio::test]
-async fn a_page_may_begin_among_any_number_of_equals() {
-    const EQUALS: [i64; 6] = [1, 2, 19, 20, 21, 25];
-    let db = TestDb::new().await;
-    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+/// A board of groups of equals, the best first, which begin and end in different buckets; the ranks of its players by their positions.
+async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> Vec<i64> {
     db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
     let mut ranks = Vec::new();
-    for (score, equals) in (0..1_000_i64).rev().zip(EQUALS) {
+    for (score, equals) in (0..1_000_i64).rev().zip(sizes) {
         let rank = i64::try_from(ranks.len()).unwrap() + 1;
-        for n in 0..equals {
+        for n in 0..*equals {
             ranks.push(rank);
             sqlx::query("SELECT centile.submit_score('main', $1, $2)")
                 .bind(format!("{score}-{n}"))
                 .bind(score)
-                .execute(&mut connection)
+                .execute(&mut *connection)
                 .await
                 .unwrap();
         }
     }
+    ranks
+}
+
+/// Few equals above the first of a page are counted one by one, many are not.
+#[tokio::test]
+async fn a_page_may_begin_among_any_number_of_equals() {
+    let db = TestDb::new().await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    let ranks = groups_of_equals(&db, &mut connection, &[1, 2, 19, 20, 21, 25]).await;
     for from in 1..=ranks.len() {
         let page: Vec<i64> =
             sqlx::query_scalar("SELECT rank FROM centile.page('main', 'all_time', $1, 30) ORDER BY position")
@@ -376,5 +381,33 @@ async fn a_page_may_begin_among_any_number_of_equals() {
                 .await
                 .unwrap();
         assert_eq!(page, ranks[from - 1..].iter().copied().take(30).collect::<Vec<_>>(), "the page from {from}");
+    }
+}
+
+#[tokio::test]
+async fn neighbours_may_be_among_any_number_of_equals() {
+    const AROUND: usize = 3;
+    let db = TestDb::new().await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    // Those above the ones that are shown are read up to two dozen, which may end a group, or not, or end in another bucket.
+    let ranks = groups_of_equals(&db, &mut connection, &[1, 2, 4, 22, 23, 24, 25, 26, 27, 28, 29, 30, 60, 3, 1]).await;
+    let ids: Vec<String> =
+        sqlx::query_scalar("SELECT user_id FROM centile.page('main', 'all_time', 1, 1000) ORDER BY position")
+            .fetch_all(&mut connection)
+            .await
+            .unwrap();
+    assert_eq!(ids.len(), ranks.len());
+    for (index, id) in ids.iter().enumerate() {
+        let around: Vec<(String, i64)> = sqlx::query_as(
+            "SELECT user_id, rank FROM centile.players_around('main', $1, 'all_time', $2) ORDER BY position",
+        )
+        .bind(id)
+        .bind(i32::try_from(AROUND).unwrap())
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+        let shown = index.saturating_sub(AROUND)..(index + AROUND + 1).min(ids.len());
+        let wanted: Vec<(String, i64)> = shown.map(|at| (ids[at].clone(), ranks[at])).collect();
+        assert_eq!(around, wanted, "around {id}, at {}", index + 1);
     }
 }
