@@ -143,7 +143,7 @@ export interface paths {
         };
         /**
          * Follow a ranking
-         * @description Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of the chosen players is other than before,
+         * @description Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the chosen players or the period's state is other than before,
          *     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period ends. Each look at the ranking is at one
          *     state, whose version the data name. There are at most four looks a second, and at most four events in any second; where there would be
          *     more, the newest state is shown.
@@ -770,7 +770,7 @@ export interface components {
          * @enum {string}
          */
         CacheState: "reachable" | "unreachable";
-        /** @description `changed`: what is other than before. */
+        /** @description `changed`: what is other than before. No scores and no standings where that is only the state of the period. */
         ChangedEvent: components["schemas"]["RankingResponse"] & {
             /** @description Ids of all chosen players who have no score. */
             missing: string[];

@@ -28,10 +28,8 @@ use crate::{
 
 /// How often it is asked whether a listener's key still works. What is known of a key may be four seconds old.
 const KEY_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
-/// Time of an event to one of many: an instance sends ten thousand a second, and whoever writes and reads has the rest of it.
-const TIME_OF_EVENT: Duration = Duration::from_micros(100);
-/// Shares of that between two events of a listener, by lot: not all are sent to at once.
-const SPREAD: std::ops::Range<f64> = 0.75..1.25;
+/// Time of an event to one of many: an instance sends eight thousand a second, and whoever writes and reads has the rest of it.
+const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 
 /// How long it may take to find that out.
 const KEY_KNOWN_WITHIN: Duration = Duration::from_secs(1);
@@ -50,8 +48,8 @@ pub(super) struct Listener {
     /// Whether the board asks for a key.
     reading: Reading,
     access: Access,
-    /// What is new is not told before this.
-    next_at: Instant,
+    /// Its moment in each round in which all are told, as a share of the round: by lot, so that not all are sent to at once again and again.
+    turn: f64,
     beat_at: Instant,
     key_at: Instant,
     _seat: Seat,
@@ -88,7 +86,7 @@ impl Listener {
             activity: request.conn_data::<Rc<Activity>>().cloned(),
             streaming: None,
             authorization: authorization.map(ToOwned::to_owned),
-            next_at: now,
+            turn: rand::rng().random(),
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_LOOKED_AT_EVERY,
             _seat: seat,
@@ -120,6 +118,8 @@ impl Listener {
                     access = self.access() => access,
                 };
                 self.key_at = Instant::now() + KEY_LOOKED_AT_EVERY;
+                // That may have taken a second.
+                continue;
             }
             let may_see = match self.access {
                 _ if self.reading == Reading::Public => true,
@@ -130,16 +130,16 @@ impl Listener {
             // A look may have been begun before it was known what this listener wants.
             let is_whole = look.has(self.following.wish()) || (look.stale_since.is_some() && self.told.has_begun());
             let has_news = may_see && is_whole && !self.told.knows(&look);
-            if has_news && self.next_at <= now {
-                let pace =
-                    TIME_OF_EVENT.mul_f64(self.api.seats.taken_by_all() as f64 * rand::rng().random_range(SPREAD));
+            let next_at = self.told.next_at().filter(|at| *at > now);
+            if has_news && next_at.is_none() {
+                let seats = &self.api.seats;
+                let pace = until_turn(now.duration_since(seats.since()), seats.taken_by_all(), self.turn);
                 match self.told.tell(&look, self.following.wish(), now, pace).ok()? {
                     Telling::Events(events) => {
                         self.beat_at = now + self.api.settings.heartbeat;
-                        return Some(events.into());
+                        return Some(events);
                     }
-                    Telling::Nothing => {}
-                    Telling::Later(at) => self.next_at = at,
+                    Telling::Nothing | Telling::Later => {}
                 }
                 continue;
             }
@@ -147,18 +147,15 @@ impl Listener {
                 self.beat_at = now + self.api.settings.heartbeat;
                 return Some(self.told.sign_of_life(&look).into());
             }
-            let mut wake_at = self.beat_at;
-            if has_news {
-                wake_at = wake_at.min(self.next_at);
-            }
+            let mut wake_at = next_at.map_or(self.beat_at, |at| at.min(self.beat_at));
             if self.reading == Reading::Key {
                 wake_at = wake_at.min(self.key_at);
             }
             tokio::select! {
                 biased;
                 () = ending.cancelled() => return None,
-                // While something is about to be told, the newest state then is what counts.
-                () = self.following.changed(), if !has_news => {}
+                // Until something may be told it is the newest state then that counts.
+                () = self.following.changed(), if next_at.is_none() => {}
                 () = sleep_until(wake_at) => {}
             }
         }
@@ -172,6 +169,45 @@ impl Listener {
             Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,
             Err(Error::Unavailable { .. } | Error::Internal(_)) => Access::Unknown,
             _ => Access::No,
+        }
+    }
+}
+
+/// How long it is from an event to the next one of a listener, when instances have run for `elapsed`: to its turn in the next round, or in the one
+/// after where that is sooner than half a round. A round has its time for each listener; so has the mean of these, also while listeners come and go,
+/// which moves all turns.
+fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
+    let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
+    let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);
+    Duration::from_secs_f64(round * if left < 0.5 { left + 1.0 } else { left })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng as _, rngs::StdRng};
+
+    use super::*;
+
+    #[test]
+    fn as_many_events_are_sent_as_there_is_time_for_whoever_comes_and_goes() {
+        let seed = rand::random::<u64>();
+        eprintln!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        for come_and_go in [false, true] {
+            let turn = random.random();
+            let day = Duration::from_hours(24);
+            let (mut elapsed, mut gaps) = (day, Vec::new());
+            while gaps.len() < 1_000 {
+                let listeners = if come_and_go { random.random_range(7_900..8_100) } else { 8_000 };
+                let gap = until_turn(elapsed, listeners, turn);
+                gaps.push(gap.as_secs_f64());
+                // Nobody is told at the very moment.
+                elapsed += gap + Duration::from_millis(random.random_range(0..20));
+            }
+            let round = TIME_OF_EVENT.as_secs_f64() * 8_000.0;
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            assert!((0.9..1.1).contains(&(mean / round)), "{mean} s for a round of {round} s");
+            assert!(gaps.iter().all(|gap| (0.49..1.52).contains(&(gap / round))), "{gaps:?}");
         }
     }
 }

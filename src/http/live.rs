@@ -115,7 +115,7 @@ pub(super) struct StartedEvent<'a> {
     missing: Vec<String>,
 }
 
-/// `changed`: what is other than before.
+/// `changed`: what is other than before. No scores and no standings where that is only the state of the period.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes what is put together from shared pieces")]
 pub(super) struct ChangedEvent<'a> {
@@ -256,7 +256,7 @@ pub(super) fn json(value: &impl Serialize) -> Result<String> {
 
 /// Follow a ranking
 ///
-/// Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of the chosen players is other than before,
+/// Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the chosen players or the period's state is other than before,
 /// `overtaken` for chosen players who passed somebody or were passed, and `period` when the period ends. Each look at the ranking is at one
 /// state, whose version the data name. There are at most four looks a second, and at most four events in any second; where there would be
 /// more, the newest state is shown.
@@ -293,6 +293,9 @@ pub(super) async fn follow(api: Data<Api>, request: HttpRequest) -> Result<HttpR
         .insert_header((ACCEL_BUFFERING, "no"));
     if request.method() == Method::HEAD {
         return Ok(response.finish());
+    }
+    if api.ending.is_cancelled() {
+        return Err(Error::unavailable("this instance is about to stop"));
     }
     let mut following = live::follow(&api.service, &board, &selector, wish, network, &RENDERING)?;
     following.first().await?;

@@ -8,6 +8,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::time::Instant;
+
 use crate::{Error, Result, telemetry};
 
 /// When a listener that was too many for its address may come again: others leave when they please.
@@ -19,6 +21,7 @@ pub(super) struct Seats {
     most: usize,
     most_of_network: Option<NonZero<usize>>,
     taken: Mutex<Taken>,
+    since: Instant,
 }
 
 #[derive(Debug, Default)]
@@ -38,7 +41,7 @@ pub(super) struct Seat {
 impl Seats {
     /// So many places, and so many for each network, if those are limited.
     pub(super) fn new(most: usize, most_of_network: Option<NonZero<usize>>) -> Arc<Self> {
-        Arc::new(Self { most, most_of_network, taken: Mutex::default() })
+        Arc::new(Self { most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
     /// A place. [`Error::Unavailable`] when all are taken, [`Error::TooMany`] when `network` has all that it may have.
@@ -60,6 +63,11 @@ impl Seats {
         taken.all += 1;
         drop(taken);
         Ok(Seat { seats: Arc::clone(self), network, _counted: telemetry::one_more_listener() })
+    }
+
+    /// When they were made.
+    pub(super) fn since(&self) -> Instant {
+        self.since
     }
 
     /// How many listen.

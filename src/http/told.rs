@@ -1,7 +1,8 @@
 //! What a listener is told of a look, as Server-Sent Events: all there is to see at first, then nothing but what is new.
 
-use std::{collections::VecDeque, fmt::Write as _, time::Duration};
+use std::{collections::VecDeque, time::Duration};
 
+use bytes::Bytes;
 use rand::RngExt as _;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
@@ -40,11 +41,11 @@ pub(super) struct Told {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Telling {
     /// These events.
-    Events(String),
+    Events(Bytes),
     /// Nothing that would be new.
     Nothing,
-    /// Something, but not before this.
-    Later(Instant),
+    /// Something, but not before [`Told::next_at`].
+    Later,
 }
 
 impl Told {
@@ -67,7 +68,8 @@ impl Told {
             events.add("stale", None, format_args!("{told}"));
         }
         if let Some(at) = self.too_early(events.count, now) {
-            return Ok(Telling::Later(at));
+            self.next_at = Some(at);
+            return Ok(Telling::Later);
         }
         self.is_stale = look.stale_since.is_some();
         // What is stale may be newer than what was shown: that is shown once it can be confirmed.
@@ -80,7 +82,12 @@ impl Told {
         self.sent_at.extend((0..events.count).map(|_| now));
         self.sent_at.drain(..self.sent_at.len().saturating_sub(MOST_EVENTS));
         self.next_at = Some(now + pace.max(PACE * u32::try_from(events.count).unwrap_or(1)));
-        Ok(Telling::Events(events.text))
+        Ok(Telling::Events(events.into_bytes()))
+    }
+
+    /// Nothing is told before this.
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.next_at
     }
 
     /// Whether anything was told.
@@ -164,17 +171,24 @@ impl Told {
         let top = look.tops.get(&wish.limit).filter(|top| top.since > seen);
         let has_player =
             wish.users.iter().any(|user| look.players.get(user.as_str()).is_some_and(|piece| piece.since > seen));
-        if top.is_none() && !has_player {
+        if top.is_none() && !has_player && look.state_since <= seen {
             return;
         }
-        let (standings, missing) = players(look, wish, seen);
-        let id = self.id(look);
-        let rest = format!(r#""standings":[{standings}],"missing":[{missing}]"#);
-        match top.and_then(|top| top.text.as_deref()) {
-            Some(scores) => {
-                events.add("changed", Some(&id), format_args!(r#"{{{},"scores":{scores},{rest}}}"#, look.header));
+        let put_together = || {
+            let (standings, missing) = players(look, wish, seen);
+            let id = self.id(look);
+            let rest = format!(r#""standings":[{standings}],"missing":[{missing}]"#);
+            match top.and_then(|top| top.text.as_deref()) {
+                Some(scores) => {
+                    event("changed", Some(&id), format_args!(r#"{{{},"scores":{scores},{rest}}}"#, look.header))
+                }
+                None => event("changed", Some(&id), format_args!("{{{},{rest}}}", look.header)),
             }
-            None => events.add("changed", Some(&id), format_args!("{{{},{rest}}}", look.header)),
+        };
+        if wish.users.is_empty() && top.is_some() {
+            events.add_last(look.sent(wish.limit, put_together));
+        } else {
+            events.add_last(put_together().into());
         }
     }
 }
@@ -217,19 +231,38 @@ fn digest(wish: &Wish) -> String {
 #[derive(Default)]
 struct Events {
     text: String,
+    /// After that, and maybe all there is.
+    last: Bytes,
     count: usize,
 }
 
 impl Events {
     fn add(&mut self, kind: &str, id: Option<&str>, data: std::fmt::Arguments<'_>) {
         self.count += 1;
-        // Writing to a String cannot fail.
-        let _ = write!(self.text, "event: {kind}\ndata: {data}\n");
-        if let Some(id) = id {
-            let _ = writeln!(self.text, "id: {id}");
-        }
-        self.text.push('\n');
+        self.text.push_str(&event(kind, id, data));
     }
+
+    /// An event as it is written; none comes after it.
+    fn add_last(&mut self, event: Bytes) {
+        self.count += 1;
+        self.last = event;
+    }
+
+    fn into_bytes(self) -> Bytes {
+        if self.text.is_empty() { self.last } else { [self.text.as_bytes(), &self.last].concat().into() }
+    }
+}
+
+/// One as it is written.
+fn event(kind: &str, id: Option<&str>, data: std::fmt::Arguments<'_>) -> String {
+    let mut text = format!("event: {kind}\ndata: {data}\n");
+    if let Some(id) = id {
+        text.push_str("id: ");
+        text.push_str(id);
+        text.push('\n');
+    }
+    text.push('\n');
+    text
 }
 
 #[cfg(test)]
@@ -247,6 +280,7 @@ mod tests {
     use crate::{
         board::Reading,
         live::{Overtakings, Piece, Turn},
+        period::PeriodState,
     };
 
     /// The look of this number, since which the top is as it is.
@@ -257,11 +291,14 @@ mod tests {
             tag: format!("state-{number}"),
             reading: Reading::Public,
             header: format!(r#""version":"v{number}""#).into(),
+            state: PeriodState::Open,
+            state_since: 1,
             tops: BTreeMap::from([(10, top)]),
             players: HashMap::new(),
             overtakings: VecDeque::new(),
             turn: None,
             stale_since: None,
+            sent: Arc::default(),
         }
     }
 
@@ -295,9 +332,10 @@ mod tests {
         fn tell(&mut self, look: &Look) -> Vec<(String, Value)> {
             loop {
                 match self.told.tell(look, &self.wish, self.now, PACE).expect("events") {
-                    Telling::Events(text) => return parsed(&text),
+                    Telling::Events(bytes) => return parsed(str::from_utf8(&bytes).expect("text")),
                     Telling::Nothing => return Vec::new(),
-                    Telling::Later(at) => {
+                    Telling::Later => {
+                        let at = self.told.next_at().expect("a time");
                         assert!(at > self.now);
                         self.now = at;
                     }
@@ -335,6 +373,19 @@ mod tests {
         assert_eq!(one.kinds(&stale(look(3, 2))), ["stale"]);
         assert_eq!(one.kinds(&look(4, 2)), ["continued"]);
         assert!(one.told.sign_of_life(&look(4, 2)).contains("id: state-4."));
+    }
+
+    #[test]
+    fn that_a_period_was_closed_is_told_though_nobody_moved() {
+        let mut one = Played::new(&[], None);
+        one.kinds(&look(1, 1));
+        let closed = Look { state: PeriodState::Closed, state_since: 2, ..look(2, 1) };
+        let told = one.tell(&closed);
+        assert_eq!(
+            (&*told[0].0, &told[0].1),
+            ("changed", &serde_json::json!({"version": "v2", "standings": [], "missing": []}))
+        );
+        assert_eq!(one.kinds(&Look { number: 3, ..closed }), Vec::<String>::new());
     }
 
     #[test]

@@ -49,25 +49,34 @@ impl Drop for Ending {
     }
 }
 
-/// Looks again and again, until nobody follows any more, or there is nothing to follow.
-pub(super) async fn run(
+/// Looks again and again, until nobody follows any more, or there is nothing to follow. However that ends, and if it never begins because the
+/// service is stopping, whoever follows is told.
+pub(super) fn run(
     service: Arc<Service>,
     feed: Arc<Feed>,
     subject: Subject,
+    board: Arc<Board>,
+    rendering: &'static Rendering,
+) -> impl Future<Output = ()> {
+    let ending = Ending { service, feed, subject };
+    async move { look_again_and_again(&ending, board, rendering).await }
+}
+
+async fn look_again_and_again(
+    Ending { service, feed, subject }: &Ending,
     mut board: Arc<Board>,
     rendering: &'static Rendering,
 ) {
-    let _ending = Ending { service: Arc::clone(&service), feed: Arc::clone(&feed), subject: subject.clone() };
     let (mut shown, mut good_at) = (None, None);
-    while !service.live.end(&subject, &feed, false) {
+    while !service.live.end(subject, feed, false) {
         let began_at = Instant::now();
         let wanted = feed.wanted().clone();
         let looked = {
-            let mut looking = pin!(look(&service, &mut board, &subject, &wanted, &mut shown, &feed, rendering));
+            let mut looking = pin!(look(service, &mut board, subject, &wanted, &mut shown, feed, rendering));
             if let Ok(looked) = timeout(PATIENCE, &mut looking).await {
                 looked
             } else {
-                miss(&feed, began_at, good_at, Error::unavailable("the database does not answer"));
+                miss(feed, began_at, good_at, Error::unavailable("the database does not answer"));
                 // Its statements end by themselves; begun anew it would take as long again.
                 looking.await
             }
@@ -78,7 +87,7 @@ pub(super) async fn run(
                 good_at = Some(began_at);
                 feed.looked_at.send_replace(good_at);
             }
-            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(&feed, began_at, good_at, error),
+            Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(feed, began_at, good_at, error),
             Err(error) => {
                 feed.news.send_replace(Some(Err(error)));
                 return;
@@ -172,11 +181,13 @@ fn compose(
         let text = standing.map(rendering.standing).transpose()?;
         players.insert(user.to_string(), piece(last.and_then(|last| last.players.get(user.as_str())), text));
     }
+    // Nor has anybody passed anybody where a restored database stands elsewhere.
+    let goes_on = !is_other_period && before.is_none_or(|before| before.epoch == now.epoch);
     // Names that were changed or erased since are told no more, nor is what was in a period before.
-    let is_kept = !is_other_period && before.is_none_or(|before| before.revision == now.revision);
+    let is_kept = goes_on && before.is_none_or(|before| before.revision == now.revision);
     let mut overtakings = last.filter(|_| is_kept).map_or_else(VecDeque::new, |last| last.overtakings.clone());
     overtakings.retain(|some| some.at + PASSED_KEPT_FOR > number);
-    let passed = before.filter(|_| !is_other_period).map(|before| overtaken::overtakings(before, now));
+    let passed = before.filter(|_| goes_on).map(|before| overtaken::overtakings(before, now));
     if let Some(passed) = passed.filter(|passed| !passed.is_empty()) {
         let told = passed.iter().map(|one| {
             let text = (rendering.overtaking)(&now.header, one)?;
@@ -189,11 +200,16 @@ fn compose(
         tag: now.tag.clone(),
         reading: board.reading,
         header: (rendering.header)(board, &now.header)?.into(),
+        state: now.header.period.state,
+        state_since: last
+            .filter(|last| !is_other_period && last.state == now.header.period.state)
+            .map_or(number, |last| last.state_since),
         tops,
         players,
         overtakings,
         turn: turn.or_else(|| last.and_then(|last| last.turn.clone())),
         stale_since: None,
+        sent: Arc::default(),
     })
 }
 

@@ -15,6 +15,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use tokio::{
     sync::{Notify, Semaphore, watch},
     time::timeout,
@@ -23,7 +24,7 @@ use tokio::{
 use crate::{
     Error, Result,
     board::{Board, Reading},
-    period::PeriodSelector,
+    period::{PeriodSelector, PeriodState},
     rank::{Header, Row, Standing},
     service::Service,
     user::UserId,
@@ -73,6 +74,10 @@ pub(crate) struct Look {
     pub(crate) reading: Reading,
     /// What every event begins with.
     pub(crate) header: Arc<str>,
+    /// Whether the period takes scores still, or is closed.
+    pub(crate) state: PeriodState,
+    /// The look since which it has been so.
+    pub(crate) state_since: u64,
     /// Tops by their limits.
     pub(crate) tops: BTreeMap<u32, Piece>,
     /// Chosen players by their ids.
@@ -83,6 +88,8 @@ pub(crate) struct Look {
     pub(crate) turn: Option<Turn>,
     /// Since when PostgreSQL could not be asked; `None` while it can.
     pub(crate) stale_since: Option<Instant>,
+    /// What is sent to all who are shown nothing but a top, by its limit: put together once, for thousands.
+    pub(crate) sent: Arc<Mutex<BTreeMap<u32, Bytes>>>,
 }
 
 /// A part of what there is to see.
@@ -138,6 +145,12 @@ pub(crate) struct Turn {
 }
 
 impl Look {
+    /// What is sent to all who are shown nothing but the top of this limit, as `put_together` makes it.
+    pub(crate) fn sent(&self, limit: u32, put_together: impl FnOnce() -> String) -> Bytes {
+        let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        sent.entry(limit).or_insert_with(|| put_together().into()).clone()
+    }
+
     /// Whether all is there that is wished for.
     pub(crate) fn has(&self, wish: &Wish) -> bool {
         self.tops.contains_key(&wish.limit) && wish.users.iter().all(|user| self.players.contains_key(user.as_str()))
@@ -145,7 +158,8 @@ impl Look {
 
     /// Whether anybody might be told anything that was not so at the look before.
     fn has_news(&self) -> bool {
-        self.turn.as_ref().is_some_and(|turn| turn.at == self.number)
+        self.state_since == self.number
+            || self.turn.as_ref().is_some_and(|turn| turn.at == self.number)
             || self.overtakings.back().is_some_and(|some| some.at == self.number)
             || self.tops.values().chain(self.players.values()).any(|piece| piece.since == self.number)
     }

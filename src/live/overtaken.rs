@@ -118,6 +118,7 @@ mod tests {
         };
         Shown {
             header: header(),
+            epoch: String::new(),
             tag: String::new(),
             revision: 0,
             rows: rows[..limit.min(rows.len())].to_vec(),

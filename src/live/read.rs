@@ -27,6 +27,8 @@ const AROUND: u32 = 5;
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
     pub(super) header: Header,
+    /// The life of the database that it is of.
+    pub(super) epoch: String,
     /// Names the state.
     pub(super) tag: String,
     /// Profile revision: which names are shown.
@@ -118,6 +120,7 @@ fn archive_tag(period: &Period, state: &ArchiveState) -> String {
 fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
     Shown {
         header: rank::header(period, state),
+        epoch: state.version.epoch.clone(),
         tag: tag(period, 0, state),
         revision: state.revision,
         rows: Vec::new(),
@@ -143,6 +146,7 @@ async fn of_ranking(
     }
     Ok(Some(Shown {
         header: rank::header(&meant.period, &found.state),
+        epoch: found.state.version.epoch.clone(),
         tag: tag(&meant.period, ranking.ranking_id, &found.state),
         revision: found.state.revision,
         rows: found.rows,
@@ -193,5 +197,5 @@ async fn of_archive(
         return Ok(None);
     }
     let rows = rows.into_iter().map(|stored| stored.row).collect();
-    Ok(Some(Shown { header, tag, revision: state.revision, rows, limit, standings }))
+    Ok(Some(Shown { header, epoch: state.epoch.clone(), tag, revision: state.revision, rows, limit, standings }))
 }

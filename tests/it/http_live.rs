@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use self::stream::{Event, Stream, ask};
 use crate::{
     http_api::site::Site,
-    support::{Serve, TestDb, boundary, spawn_serve},
+    support::{Serve, TestDb, boundary, run, spawn_serve},
 };
 
 const EVENTS: &str = "/v1/boards/main/events";
@@ -237,6 +237,26 @@ async fn who_is_erased_is_named_no_more() {
 }
 
 #[tokio::test]
+async fn nobody_passed_anybody_by_a_restore() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+    let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?users=ada"), &[]).await;
+    stream.one("started").await;
+    // Another state in another life of the database, as by one transaction.
+    db.execute(
+        "BEGIN;
+         SELECT centile.submit_score('main', 'bob', 20);
+         CREATE OR REPLACE FUNCTION centile.epoch() RETURNS text LANGUAGE sql STABLE AS $$SELECT text 'another0life'$$;
+         COMMIT",
+    )
+    .await;
+    assert_eq!(stream.one("changed").await["scores"][0]["user_id"], "bob");
+    post(&site, "ada", 20).await;
+    assert_eq!(stream.one("overtaken").await["overtaken"][0]["by"]["user_id"], "ada");
+}
+
+#[tokio::test]
 async fn who_passed_whom_is_told_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
@@ -353,9 +373,16 @@ async fn a_period_asked_for_by_name_ends_and_goes_on_being_shown() {
     let told = stream.until(|event| event.kind == "period").await.data;
     assert_eq!(told, json!({"ended": "season:dash", "next": null}));
     assert!(Utc::now() >= ends_at);
+    // That it is closed is told, though nobody moved.
+    let states = async |stream: &mut Stream, state: &str| {
+        stream.until(|event| event.data["period"]["state"] == state).await.data["version"].clone()
+    };
+    run(&db, &["close", "--board", "main", "--period", "season:dash"]).well();
+    let closed = states(&mut stream, "closed").await;
     // As it stands for ever, to who comes now.
-    let mut closed = Stream::open(&site.serve, &format!("{EVENTS}?period=season:dash"), &[]).await;
-    assert_ne!(closed.one("started").await["period"]["state"], "open");
+    let mut other = Stream::open(&site.serve, &format!("{EVENTS}?period=season:dash"), &[]).await;
+    let started = other.one("started").await;
+    assert_eq!((&started["period"]["state"], &started["version"]), (&json!("closed"), &closed));
 }
 
 #[tokio::test]

@@ -6,11 +6,12 @@
 
 use std::{
     env,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::{Duration, Instant},
 };
 
 use rand::RngExt as _;
+use regex::bytes::Regex;
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 use tokio::{
@@ -35,10 +36,13 @@ const EVENTS: u64 = 10;
 const READS: u64 = 100;
 /// From one score to the next of the player whom everybody watches.
 const MARKED_EVERY: Duration = Duration::from_millis(500);
-/// How that player's score is found without reading all that is sent to thousands.
-const MARK: &[u8] = br#""user_name":"marker","avatar":null,"score":"#;
 /// The player's first score; each that follows is one more.
 const ALWAYS_FIRST: usize = 1_000_000_000;
+/// How many those are, found without reading all that is sent to thousands: they and the servers share the cores.
+static MARK: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#""user_name":"marker","avatar":null,"score":1([0-9]{9})"#).expect("a pattern"));
+/// Longest part of a mark that may be left for the next bytes.
+const MARK_BYTES: usize = 64;
 /// One listener of so many chooses a player besides the top.
 const CHOOSES: usize = 10;
 
@@ -70,10 +74,8 @@ impl Marks {
 
 /// How many scores the marker had after the first, by what stands last in these bytes.
 fn last_mark(bytes: &[u8]) -> Option<usize> {
-    let at = bytes.windows(MARK.len()).rposition(|window| window == MARK)? + MARK.len();
-    let digits = &bytes[at..];
-    let length = digits.iter().position(|byte| !byte.is_ascii_digit())?;
-    str::from_utf8(&digits[..length]).ok()?.parse::<usize>().ok()?.checked_sub(ALWAYS_FIRST)
+    let [digits] = MARK.captures_iter(bytes).last()?.extract().1;
+    str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Follows the board, for as long as it is polled.
@@ -94,7 +96,7 @@ async fn listen(place: String, chosen: Option<u32>, marks: Arc<Marks>) {
             }
             seen = Some(mark);
         }
-        let keep = left.len().saturating_sub(MARK.len() + 32);
+        let keep = left.len().saturating_sub(MARK_BYTES);
         left.drain(..keep);
     }
 }

@@ -19,7 +19,7 @@ T = TypeVar("T", bound="ChangedEvent")
 
 @_attrs_define
 class ChangedEvent:
-    """`changed`: what is other than before.
+    """`changed`: what is other than before. No scores and no standings where that is only the state of the period.
 
     Attributes:
         board (str): Name of the board. Example: arena.

@@ -175,8 +175,8 @@ def sync_detailed(
 ) -> Response[ChangedEvent | OvertakenEvent | PeriodEvent | RankingResponse | StaleEvent | StartedEvent | Problem]:
     """Follow a ranking
 
-     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of
-    the chosen players is other than before,
+     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the
+    chosen players or the period's state is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
     state, whose version the data name. There are at most four looks a second, and at most four events
@@ -237,8 +237,8 @@ def sync(
 ) -> ChangedEvent | OvertakenEvent | PeriodEvent | RankingResponse | StaleEvent | StartedEvent | Problem | None:
     """Follow a ranking
 
-     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of
-    the chosen players is other than before,
+     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the
+    chosen players or the period's state is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
     state, whose version the data name. There are at most four looks a second, and at most four events
@@ -294,8 +294,8 @@ async def asyncio_detailed(
 ) -> Response[ChangedEvent | OvertakenEvent | PeriodEvent | RankingResponse | StaleEvent | StartedEvent | Problem]:
     """Follow a ranking
 
-     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of
-    the chosen players is other than before,
+     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the
+    chosen players or the period's state is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
     state, whose version the data name. There are at most four looks a second, and at most four events
@@ -354,8 +354,8 @@ async def asyncio(
 ) -> ChangedEvent | OvertakenEvent | PeriodEvent | RankingResponse | StaleEvent | StartedEvent | Problem | None:
     """Follow a ranking
 
-     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top or one of
-    the chosen players is other than before,
+     Server-Sent Events: `started` with all there is to see, then `changed` whenever the top, one of the
+    chosen players or the period's state is other than before,
     `overtaken` for chosen players who passed somebody or were passed, and `period` when the period
     ends. Each look at the ranking is at one
     state, whose version the data name. There are at most four looks a second, and at most four events
