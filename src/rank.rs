@@ -251,7 +251,7 @@ pub async fn standing(
                 };
                 let user_exists = found.external_id.is_some();
                 let standing = standing_of(&meant.period, found, &counts)?;
-                standing.ok_or_else(|| no_entry(user_id, selector, user_exists)).map(Some)
+                standing.ok_or_else(|| no_entry(user_id, selector, user_exists)).map(|standing| Some(Some(standing)))
             }
             Source::Archive(archive) => {
                 let found = service.store.archive_standing(&meant, archive, user, around).await?;
@@ -262,11 +262,14 @@ pub async fn standing(
                 let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
                 let (above, below) = others.partition(|row| row.position < player.row.position);
                 let percentile = percentile(player.worse, header.players);
-                Ok(Some(Standing { header, player: player.row, percentile, above, below }))
+                Ok(Some(Some(Standing { header, player: player.row, percentile, above, below })))
             }
         }
     };
-    on_period(service, board, selector, read, |_, _| Err(no_entry(user_id, selector, true))).await
+    match on_period(service, board, selector, read, |_, _| Ok(None)).await? {
+        Some(standing) => Ok(standing),
+        None => Err(no_entry(user_id, selector, service.store.user(user_id.as_str()).await?.is_some())),
+    }
 }
 
 /// A player as looked up, with the bucket counts of the same state; `None` without an entry.

@@ -2,7 +2,7 @@
 //! may show it in a frame.
 
 use actix_web::{
-    Error as ActixError, HttpRequest, HttpResponse, HttpResponseBuilder,
+    Error as ActixError, HttpRequest, HttpResponse,
     body::MessageBody,
     dev::{ServiceRequest, ServiceResponse},
     http::header::{self, HeaderMap},
@@ -18,7 +18,6 @@ use super::{
     endpoint::Endpoint,
     page::{self, Rows, TopBody},
     path::BoardPath,
-    problem::{self, Problem},
     query, text,
 };
 use crate::{
@@ -62,32 +61,41 @@ struct EmbedQuery {
     size: Option<String>,
 }
 
-/// A board. Whatever is wrong with what was asked for, it is told in the look that was.
-async fn show(api: Data<Api>, request: HttpRequest) -> HttpResponse {
-    let of_page = |mut response: HttpResponseBuilder| {
-        let policy = format!("{POLICY} {}", framers(&api.settings.frame_origins));
-        response.content_type(page::HTML).insert_header((header::CONTENT_SECURITY_POLICY, policy));
-        response
-    };
-    let mut look = Look::default();
-    match board(&api, &request, &mut look).await {
-        Ok(page) => {
-            let mut response = of_page(HttpResponse::Ok());
-            response.insert_header((header::CACHE_CONTROL, "no-cache"));
-            text::made(&request, response, page.into_string())
-        }
-        Err(error) => {
-            let Problem { title, detail, .. } = Problem::of(&error);
-            of_page(problem::builder(&error)).body(problem_page(title, &detail, look).into_string())
-        }
-    }
+/// A board.
+async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let page = board(&api, &request).await?;
+    let mut response = HttpResponse::Ok();
+    response
+        .content_type(page::HTML)
+        .insert_header((header::CACHE_CONTROL, "no-cache"))
+        .insert_header((header::CONTENT_SECURITY_POLICY, policy(&api)));
+    Ok(text::made(&request, response, page.into_string()))
 }
 
-async fn board(api: &Api, request: &HttpRequest, look: &mut Look) -> Result<Markup> {
+fn policy(api: &Api) -> String {
+    format!("{POLICY} {}", framers(&api.settings.frame_origins))
+}
+
+/// What is wrong as a page for a frame, in the look that was asked for, and the policy of it.
+pub(super) fn explained(request: &HttpRequest, title: &str, detail: &str) -> Option<(Markup, String)> {
+    let api = request.app_data::<Data<Api>>()?;
+    let look = query::parse::<EmbedQuery>(request).map_or_else(
+        |_| Look::default(),
+        |EmbedQuery { theme, size, .. }| Look {
+            theme: theme.and_then(|theme| theme.parse().ok()).unwrap_or_default(),
+            size: size.and_then(|size| size.parse().ok()).unwrap_or_default(),
+        },
+    );
+    Some((problem_page(title, detail, look), policy(api)))
+}
+
+async fn board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     let BoardPath { board } = BoardPath::of(request)?;
     let query: EmbedQuery = query::parse(request)?;
-    look.theme = query.theme.as_deref().map(str::parse).transpose()?.unwrap_or_default();
-    look.size = query.size.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let look = Look {
+        theme: query.theme.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        size: query.size.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+    };
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
     let board = page::public(api, request, &board).await?;
     let selector = match &query.period {
@@ -114,7 +122,7 @@ async fn board(api: &Api, request: &HttpRequest, look: &mut Look) -> Result<Mark
         rows: &scores,
         stale_for,
     };
-    Ok(embed_page(&page, *look))
+    Ok(embed_page(&page, look))
 }
 
 /// Who may show a page in a frame, as a policy has it (CSP, level 3, 6.4.2).
@@ -132,10 +140,13 @@ fn framers(origins: &[Origin]) -> String {
 /// The script. A page of another origin runs it as a module, which a browser lets it only where it might read it, too.
 async fn script(request: HttpRequest) -> Result<HttpResponse> {
     let (path, unchanged) = (request.path(), ELEMENT.path());
-    let kept = if path == SCRIPT_PATH {
-        SCRIPT_KEPT
-    } else if path == unchanged {
+    let is_ours = || path.strip_prefix("/assets/").is_some_and(|name| ELEMENT.is_version_of(name));
+    let kept = if path == unchanged {
         SCRIPT_KEPT_UNCHANGED
+    } else if path == SCRIPT_PATH {
+        SCRIPT_KEPT
+    } else if is_ours() {
+        "no-cache"
     } else {
         return Err(Error::not_found("file", path));
     };

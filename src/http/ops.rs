@@ -7,7 +7,7 @@ use std::future::{Ready, ready};
 
 use actix_web::{
     HttpRequest, HttpResponse, ResponseError as _,
-    http::header::{self, HeaderValue},
+    http::header::{self, HeaderName, HeaderValue},
     web::Data,
 };
 use chrono::Utc;
@@ -27,6 +27,10 @@ pub(super) const PATH: &str = "/ops/";
 /// Has a browser ask for a name, whatever it may be, and for a password, which is the key.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"Centile: an admin key as password\", charset=\"UTF-8\"");
+/// By which a browser tells where a request comes from, and what for.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The page, which is not part of the API.
 pub(super) fn endpoints() -> [Endpoint; 2] {
@@ -64,7 +68,18 @@ async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     }
 }
 
+/// Whether a page of another site has a browser ask, which would send the key along; but for those where somebody follows a link (Fetch
+/// Metadata, 2). Programs do not say.
+fn is_asked_for_by_others(request: &HttpRequest) -> bool {
+    let said = |name: &HeaderName| request.headers().get(name).map(HeaderValue::as_bytes);
+    let is_ours = said(&SEC_FETCH_SITE).is_none_or(|site| [&b"same-origin"[..], b"none"].contains(&site));
+    !is_ours && (said(&SEC_FETCH_MODE) != Some(b"navigate") || said(&SEC_FETCH_DEST) != Some(b"document"))
+}
+
 async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
+    if is_asked_for_by_others(request) {
+        return Err(Error::Forbidden("a page of another site may not ask for this; open it by itself".to_owned()));
+    }
     caller::admin(api, request).await?;
     let query: OpsQuery = query::parse(request)?;
     let chosen = query.board.as_deref().map(str::parse).transpose()?;

@@ -6,6 +6,7 @@ use actix_web::{
     HttpRequest, HttpResponse,
     body::{EitherBody, MessageBody},
     dev::{ServiceRequest, ServiceResponse},
+    error::ErrorInternalServerError,
     http::header::{self, HeaderValue},
     middleware::Next,
     web::{Data, Path},
@@ -14,7 +15,9 @@ use futures::future::join_all;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{Api, caller, endpoint::Endpoint, ops, path::BoardPath, problem::Problem, query, text, top as top_body};
+use super::{
+    Api, caller, embed, endpoint::Endpoint, ops, path::BoardPath, problem::Problem, query, text, top as top_body,
+};
 use crate::{
     Error, Result,
     board::{self, Board, BoardSlug, PeriodKind, Reading},
@@ -258,21 +261,28 @@ pub(super) async fn explain(
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<EitherBody<impl MessageBody, String>>, actix_web::Error> {
     let path = request.path();
-    let is_for_page = path == "/" || path.starts_with("/boards") || path.starts_with(ops::PATH);
+    let is_for_frame = path.starts_with("/embed/");
+    let is_for_page = is_for_frame || path == "/" || path.starts_with("/boards") || path.starts_with(ops::PATH);
     let mut response = next.call(request).await?;
     let problem = response.response_mut().extensions_mut().remove::<Problem>().filter(|_| is_for_page);
     let Some(Problem { status, title, detail, .. }) = problem else { return Ok(response.map_into_left_body()) };
+    let framed = if is_for_frame { embed::explained(response.request(), title, &detail) } else { None };
+    let (page, policy) = match framed {
+        Some((page, policy)) => (page, HeaderValue::try_from(policy).map_err(ErrorInternalServerError)?),
+        None => (problem_page(status, title, &detail), HeaderValue::from_static(POLICY)),
+    };
     Ok(response.map_body(|head, _| {
         head.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(HTML));
-        head.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-        EitherBody::right(problem_page(status, title, &detail).into_string())
+        head.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        EitherBody::right(page.into_string())
     }))
 }
 
 /// A file that pages ask for.
 async fn asset(request: HttpRequest, name: Path<String>) -> Result<HttpResponse> {
     let asset = Asset::find(&name).ok_or_else(|| Error::not_found("file", format!("/assets/{name}")))?;
+    let kept = if request.path() == asset.path() { FOR_EVER } else { "no-cache" };
     let mut response = HttpResponse::Ok();
-    response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, FOR_EVER));
+    response.content_type(asset.media_type).insert_header((header::CACHE_CONTROL, kept));
     Ok(text::file(&request, response, asset))
 }

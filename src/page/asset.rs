@@ -62,10 +62,19 @@ impl Asset {
         format!("/assets/{}", self.name)
     }
 
-    /// The file of this name.
+    /// The file of this name, or the one that stands for it here where another version of this program has another one.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         [&*STYLE, &*SCRIPT, &*ICON, &*EMBED_STYLE, &*FRAME_SCRIPT, &*OPS_STYLE]
             .into_iter()
-            .find(|asset| asset.name == name)
+            .find(|asset| asset.is_version_of(name))
+    }
+
+    /// Whether the name is this file's, whatever may be in it.
+    pub(crate) fn is_version_of(&self, name: &str) -> bool {
+        let Some((stem, kind)) = self.name.split_once(&*self.digest) else { return false };
+        let digest = name.strip_prefix(stem).and_then(|rest| rest.strip_suffix(kind));
+        digest.is_some_and(|digest| {
+            digest.len() == self.digest.len() && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
     }
 }

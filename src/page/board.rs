@@ -82,7 +82,7 @@ pub(crate) fn page(page: &BoardPage<'_>) -> Markup {
         }
         div.columns.chosen[page.link.player.is_some()] {
             section.ranking data-board=(board.slug) data-period=(follow) data-limit=(page.limit) data-from=(page.link.from)
-                data-open[page.period.state == PeriodState::Open] data-over=[super::over(page.period.state)] {
+                data-state=[page.stale_for.is_none().then(|| page.period.state.name())] data-over=[super::over(page.period.state)] {
                 (find(page))
                 @if page.rows.is_empty() {
                     p.empty {

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     Error, Result,
     board::Board,
-    period::{Period, PeriodSelector, PeriodState},
+    period::{Period, PeriodSelector},
     rank::Row,
 };
 
@@ -132,7 +132,7 @@ pub(crate) fn page(page: &EmbedPage<'_>, look: Look) -> Markup {
             span.state role="status" data-live="state" { (state(page)) }
         }
         section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
-            data-open[page.period.state == PeriodState::Open] data-over=[super::over(page.period.state)] {
+            data-state=[page.stale_for.is_none().then(|| page.period.state.name())] data-over=[super::over(page.period.state)] {
             @if page.rows.is_empty() { p.empty { "Nobody has scored in this period yet." } }
             (table(&whole, page.rows))
         }

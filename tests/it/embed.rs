@@ -189,6 +189,24 @@ async fn a_board_that_asks_for_a_key_is_in_no_frame() {
 }
 
 #[tokio::test]
+async fn a_frame_says_what_is_wrong_whoever_found_it() {
+    let db = TestDb::new().await;
+    let origin = "https://game.example";
+    let slow = ["--frame-origins", origin, "--address-rate", "1", "--address-burst", "8"];
+    let site = Site::start(&db, &slow).await;
+    site.board(json!({}), &[("ada", 40)]).await;
+    let mut statuses = Vec::new();
+    for path in ["/embed/main", "/embed/main/rows"].into_iter().cycle().take(30) {
+        let answer = site.get(&format!("{path}?theme=dark")).await;
+        assert_eq!(framers(&answer.headers), (format!("frame-ancestors {origin}"), None), "{answer:?}");
+        assert_eq!(answer.headers["content-type"], "text/html; charset=utf-8");
+        assert!(answer.text.contains("data-theme=\"dark\""), "{answer:?}");
+        statuses.push(answer.status);
+    }
+    assert_eq!((statuses[0], statuses[1], statuses[29]), (200, 404, 429));
+}
+
+#[tokio::test]
 async fn the_script_is_small_and_can_be_run_by_any_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
@@ -206,5 +224,9 @@ async fn the_script_is_small_and_can_be_run_by_any_page() {
         assert_eq!(header(answer, "content-type"), "text/javascript; charset=utf-8");
         assert_eq!(header(answer, "access-control-allow-origin"), "*");
     }
-    site.get("/assets/centile-board.0123456789abcdef.js").await.is(404);
+    // While instances of two versions run, a page may ask either for a file of the other.
+    let other = site.get("/assets/centile-board.0123456789abcdef.js").await;
+    assert_eq!((other.status, &other.text), (200, &script.text));
+    assert_eq!(header(&other, "cache-control"), "no-cache");
+    site.get("/assets/centile-board.js.0123456789abcdef").await.is(404);
 }

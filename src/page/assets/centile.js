@@ -123,7 +123,7 @@ function tell(text, isLive = false) {
 const ranking = document.querySelector("[data-board]");
 if (ranking) follow(ranking.dataset);
 
-function follow({ board, period, limit, from, over }) {
+function follow({ board, period, limit, from, state, over }) {
     const player = document.querySelector("[data-player]")?.dataset.player ?? new URLSearchParams(location.search).get("player");
     const friends = find("friends");
     const isTop = from === "1";
@@ -134,11 +134,18 @@ function follow({ board, period, limit, from, over }) {
 
     const address = `/v1/boards/${encodeURIComponent(board)}/events?${query}`;
     const isLive = isTop && over === undefined;
-    const live = () => tell(over ?? (isTop ? "live" : "as it was when this page came"), isLive);
+    const words = over ?? (isTop ? "live" : "as it was when this page came");
     let hasCard = Boolean(document.querySelector("[data-player]"));
 
-    function shown({ players, scores, standings, missing }) {
-        live();
+    /** What is shown is of now. */
+    function live({ period }) {
+        // Closed meanwhile: what the page says of it is another thing. A page of the last known top does not tell, nor does one of an older release.
+        if (state !== undefined && period.state !== state) comeAgain();
+        tell(words, isLive);
+    }
+
+    function shown({ period, players, scores, standings, missing }) {
+        live({ period });
         write(find("players"), players);
         if (isTop && scores) {
             show(find("top"), scores, player);
@@ -204,7 +211,7 @@ function follow({ board, period, limit, from, over }) {
         on("overtaken", overtaken);
         source.addEventListener("open", () => {
             wait = 1;
-            live();
+            tell(words, isLive);
         });
         source.addEventListener("error", () => {
             tell("reconnecting…");

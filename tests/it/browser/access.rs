@@ -115,7 +115,7 @@ async fn nothing_jumps_while_a_page_comes_up() {
         browser.resize(width, 740, width == PHONE).await;
         for path in PAGES.into_iter().chain(["/boards/main?period=week&player=p030"]) {
             browser.open(&site.serve.at(path)).await;
-            browser.until("!document.querySelector('[data-open]') || document.querySelector('.state').textContent.trim() !== ''").await;
+            browser.until("!document.querySelector('[data-state=open]') || document.querySelector('.state').textContent.trim() !== ''").await;
             let jumps = browser
                 .run_until_called(
                     "const done = arguments[0]; let jumps = 0;

@@ -22,22 +22,22 @@ use crate::{
 };
 
 /// A server of one page of another origin; ends when this is dropped.
-struct Host {
-    origin: String,
+pub(super) struct Host {
+    pub(super) origin: String,
     listener: Option<TcpListener>,
     serving: Option<AbortHandle>,
 }
 
 impl Host {
     /// Has an origin, and nothing to show yet.
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let origin = format!("http://{}", listener.local_addr().unwrap());
         Self { origin, listener: Some(listener), serving: None }
     }
 
     /// Shows boards of the service at `url` from now on, by elements as they are written; may run its script and have its frames, and nothing else.
-    fn show(&mut self, url: &str, elements: &str) {
+    pub(super) fn show(&mut self, url: &str, elements: &str) {
         let page = format!(
             "<!DOCTYPE html><html lang=en><title>A game</title><script type=module src={url}/assets/centile-board.js></script>{elements}"
         );

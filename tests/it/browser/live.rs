@@ -10,7 +10,7 @@ use super::{SCORES, assert_player, assert_same, driver::Browser};
 use crate::{
     http_api::site::Site,
     http_page::{board, players},
-    support::{Serve, TestDb, centile, spawn_serve},
+    support::{Files, Serve, TestDb, centile, import, run, spawn_serve},
 };
 
 /// Returns when the page says that it is live.
@@ -149,6 +149,21 @@ async fn who_is_taken_out_of_the_ranking_goes_from_an_open_page() {
     browser.until("!document.querySelector('[data-player], [data-user=p005]')").await;
     until_live(&browser).await;
     assert!(browser.text("section.player").await.contains("No score in this period."));
+}
+
+#[tokio::test]
+async fn a_week_that_is_closed_while_its_page_is_open_says_so() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
+    let files = Files::new();
+    let file = files.write("week.csv", "user_id,points,occurred_at\nada,20,2024-01-16T12:00:00Z\n");
+    import(&db, &file, "main", &[]).well(1, 0);
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main?period=week:2024-01-15")).await;
+    browser.until("document.querySelector('.state').textContent === 'over, being closed'").await;
+    run(&db, &["close", "--board", "main", "--period", "week:2024-01-15"]).well();
+    browser.until("document.querySelector('.state').textContent === 'closed'").await;
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 
-use super::{SCORES, driver::Browser};
+use super::{SCORES, driver::Browser, frame::Host};
 use crate::{
     http_api::site::Site,
     support::{Files, TestDb, import},
@@ -22,8 +22,8 @@ const LAST: [&str; 20] = [
 ];
 
 /// A game that has been played for some weeks: the scores of most lie in the middle, as they do.
-async fn game(db: &TestDb) -> Site {
-    let site = Site::start(db, &["--maintenance-every", "1"]).await;
+async fn game(db: &TestDb, framer: &str) -> Site {
+    let site = Site::start(db, &["--maintenance-every", "1", "--frame-origins", framer]).await;
     let rules = json!({"slug": "arena", "title": "Arena", "periods": ["week", "month", "all_time"], "time_zone": "Europe/Berlin"});
     site.board(rules, &[]).await;
     let mut rng = StdRng::seed_from_u64(7);
@@ -59,7 +59,8 @@ async fn game(db: &TestDb) -> Site {
 #[ignore = "makes pictures: `make screenshots`"]
 async fn pictures() {
     let db = TestDb::new().await;
-    let site = game(&db).await;
+    let mut host = Host::new().await;
+    let site = game(&db, &host.origin).await;
     // The newest week that is closed by now.
     let closed = loop {
         let periods = site.get("/v1/boards/arena/periods").await.is(200);
@@ -77,10 +78,11 @@ async fn pictures() {
     let browser = Browser::start().await;
     let take = async |name: &str, scheme: &str, path: &str| {
         browser.prefer(scheme).await;
-        browser.open(&site.serve.at(path)).await;
+        let url = if path.starts_with("http") { path.to_owned() } else { site.serve.at(path) };
+        browser.open(&url).await;
         browser
             .until(
-                "!document.querySelector('[data-open]') || document.querySelector('.state').textContent.trim() !== ''",
+                "!document.querySelector('[data-state=open]') || document.querySelector('.state').textContent.trim() !== ''",
             )
             .await;
         browser.picture(&folder.join(format!("{name}.png"))).await;
@@ -98,6 +100,20 @@ async fn pictures() {
     take("wrong", "light", "/boards/nowhere").await;
     browser.resize(390, 844, true).await;
     take("phone", "light", "/boards/arena?player=hana31").await;
+    let operators = site.serve.url.replace("http://", &format!("http://anybody:{}@", site.admin_key));
+    browser.resize(1280, 1080, false).await;
+    take("ops", "light", &format!("{operators}/ops/")).await;
+    host.show(
+        &site.serve.url,
+        "<h1>A game</h1><p>Somebody else's page, with a board in it:</p><centile-board board=arena limit=5 size=small></centile-board>",
+    );
+    browser.resize(480, 420, false).await;
+    browser.prefer("light").await;
+    browser.open(&host.origin).await;
+    browser.look_into_frame(true).await;
+    browser.until("document.querySelector('.state.live')").await;
+    browser.look_into_frame(false).await;
+    browser.picture(&folder.join("frame.png")).await;
     for file in std::fs::read_dir(&folder).unwrap() {
         let file = file.unwrap();
         assert!(file.metadata().unwrap().len() < 150_000, "{file:?}");

@@ -61,6 +61,7 @@ async fn what_there_is_not_and_what_cannot_be_taken_is_told_on_a_page() {
     for (query, words) in [
         ("player=nobody", "There is no player of this id."),
         ("period=day:previous&player=p001", "No score in this period."),
+        ("period=day:previous&player=nobody", "There is no player of this id."),
     ] {
         let text = page(&site, &format!("/boards/main?{query}")).await;
         assert!(text.contains(words), "{query}: {text}");
