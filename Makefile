@@ -25,6 +25,8 @@ run: setup ## Builds and runs the demo, with its own PostgreSQL and Redis; Ctrl-
 	cargo build --release
 	@exec $(TARGET)/release/centile demo
 
+# Some tests wait more than they compute, so one more runs than there are cores.
+test: export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc) + 1)))
 # The servers of a test process end right after it; waiting for their folders leaves nothing behind.
 test: setup ## Runs all tests, against servers of their own
 	@scripts/setup.sh test

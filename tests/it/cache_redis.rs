@@ -79,17 +79,29 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
     let top = CacheKey::Top { epoch: "7-1-5".to_owned(), ranking: 3, size: 100 };
     assert!(cache.is_reachable().await);
     let mut direct = fixture.direct().await;
+    let (begun, mut gets) = (Instant::now(), 0);
     for (key, lifetime) in [(&counts, 60), (&top, 60), (&user("a b:\r\n"), 300), (&closed(4), 86_400)] {
         for value in [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]] {
-            cache.put(key, value.to_vec()).await;
-            assert_eq!(cache.get(key).await.as_deref(), Some(value), "{key}");
+            loop {
+                cache.put(key, value.to_vec()).await;
+                let found = cache.get(key).await;
+                gets += 1;
+                if found.as_deref() == Some(value) {
+                    break;
+                }
+                // On a busy machine a call takes longer than it may: then it is a miss, or what was put before.
+                assert!(cache.counts().timeouts > 0 && begun.elapsed() < DEADLINE, "{key}: {:?}", cache.counts());
+            }
         }
         let seconds: i64 = redis::cmd("TTL").arg(full(key)).query_async(&mut direct).await.expect("TTL");
         assert!(seconds <= lifetime && seconds >= lifetime - 20, "{key}: {seconds} s");
     }
     let () = redis::cmd("FLUSHALL").query_async(&mut direct).await.expect("FLUSHALL");
     fixture.expect_miss(&top).await;
-    assert_eq!(cache.counts(), CacheCounts { hits: 16, misses: 1, puts: 16, ..CacheCounts::default() });
+    let counts = cache.counts();
+    assert_eq!(counts.hits + counts.misses, gets + 1, "{counts:?}");
+    let undisturbed = CacheCounts { hits: 16, misses: 1, puts: 16, ..CacheCounts::default() };
+    assert!(counts.timeouts > 0 || counts == undisturbed, "{counts:?}");
 }
 
 #[tokio::test]

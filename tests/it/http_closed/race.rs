@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -20,13 +20,29 @@ use crate::{
     support::{Serve, TestDb, redis_url, spawn_serve},
 };
 
-/// What the readers of one instance have met.
-#[derive(Default)]
+/// How many answers of a kind are enough.
+const ENOUGH: usize = 50;
+/// How long those may take on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What all readers have met.
+#[derive(Debug, Default)]
 struct Met {
-    wrong: Vec<String>,
-    right: usize,
-    closed: usize,
-    gone: usize,
+    wrong: Mutex<Vec<String>>,
+    open: AtomicUsize,
+    closed: AtomicUsize,
+    gone: AtomicUsize,
+}
+
+impl Met {
+    /// Returns when enough more of a kind were met.
+    async fn enough(&self, kind: impl Fn(&Self) -> &AtomicUsize) {
+        let (from, begun) = (kind(self).load(Ordering::SeqCst), Instant::now());
+        while kind(self).load(Ordering::SeqCst) <= from + ENOUGH {
+            assert!(begun.elapsed() < PATIENCE, "{self:?}");
+            sleep(Duration::from_millis(10)).await;
+        }
+    }
 }
 
 async fn read(
@@ -34,11 +50,11 @@ async fn read(
     url: String,
     wanted: Arc<BTreeMap<String, Value>>,
     stage: Arc<AtomicUsize>,
+    met: Arc<Met>,
     seed: u64,
-) -> Met {
+) {
     let mut rng = StdRng::seed_from_u64(seed);
     let paths: Vec<&String> = wanted.keys().collect();
-    let mut met = Met::default();
     // 0: the archive is not let go yet. 1: it is being let go. 2: the end.
     while stage.load(Ordering::SeqCst) < 2 {
         let path = *paths.choose(&mut rng).unwrap();
@@ -47,15 +63,14 @@ async fn read(
         let status = answer.status().as_u16();
         let body: Value = answer.json().await.unwrap();
         if status == 200 && seen(&body) == wanted[path] {
-            met.right += 1;
-            met.closed += usize::from(body["period"]["state"] == "closed");
+            let kind = if body["period"]["state"] == "closed" { &met.closed } else { &met.open };
+            kind.fetch_add(1, Ordering::SeqCst);
         } else if status == 404 && body["detail"].to_string().contains("no longer kept") && may_be_gone().await {
-            met.gone += 1;
+            met.gone.fetch_add(1, Ordering::SeqCst);
         } else {
-            met.wrong.push(format!("{path}: {status} {body}"));
+            met.wrong.lock().unwrap().push(format!("{path}: {status} {body}"));
         }
     }
-    met
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,6 +88,7 @@ async fn readers_notice_nothing_of_a_closing() {
     let wanted = Arc::new(wanted);
     let other: Serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
     let stage = Arc::new(AtomicUsize::new(0));
+    let met = Arc::new(Met::default());
     let mut readers = JoinSet::new();
     for (seed, serve) in [&site.serve, &other, &site.serve, &other].into_iter().enumerate() {
         readers.spawn(read(
@@ -80,10 +96,11 @@ async fn readers_notice_nothing_of_a_closing() {
             serve.url.clone(),
             Arc::clone(&wanted),
             Arc::clone(&stage),
+            Arc::clone(&met),
             seed as u64,
         ));
     }
-    sleep(Duration::from_millis(300)).await;
+    met.enough(|met| &met.open).await;
     past.close(period).await;
     // The old ranking goes at once, step by step, under whoever still reads it.
     loop {
@@ -93,38 +110,19 @@ async fn readers_notice_nothing_of_a_closing() {
             break;
         }
     }
-    sleep(Duration::from_secs(1)).await;
+    met.enough(|met| &met.closed).await;
     for _ in 0..5 {
         past.refresh(period).await;
-        sleep(Duration::from_millis(100)).await;
+        met.enough(|met| &met.closed).await;
     }
     stage.store(1, Ordering::SeqCst);
     past.let_go(period, false).await;
     past.let_go(period, true).await;
-    sleep(Duration::from_secs(1)).await;
+    met.enough(|met| &met.gone).await;
     stage.store(2, Ordering::SeqCst);
-    let mut all = Met::default();
-    while let Some(met) = readers.join_next().await {
-        let met = met.unwrap();
-        all.wrong.extend(met.wrong);
-        all.right += met.right;
-        all.closed += met.closed;
-        all.gone += met.gone;
-    }
-    assert!(
-        all.wrong.is_empty(),
-        "{} wrong of {}: {:#?}",
-        all.wrong.len(),
-        all.right,
-        &all.wrong[..all.wrong.len().min(5)]
-    );
-    assert!(
-        all.right - all.closed > 50 && all.closed > 50 && all.gone > 50,
-        "{} {} {}",
-        all.right,
-        all.closed,
-        all.gone
-    );
+    readers.join_all().await;
+    let wrong = met.wrong.lock().unwrap();
+    assert!(wrong.is_empty(), "{} are wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
 }
 
 /// A reader's statement has begun when its archive is dropped: what it finds is that the period has to be looked up again.
