@@ -129,6 +129,7 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
         (25, 6 + 1, 1)
     );
     assert_eq!(texts(&before, "state"), [""]);
+    assert!(before.contains("data-state=\"open\""), "{before}");
 
     way.set(Way::Reset);
     // Longer than a top may lag.
@@ -138,6 +139,8 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     assert_strict(&away);
     assert_eq!(rows(&away.text, "top"), rows(&before, "top"));
     assert!(texts(&away.text, "state")[0].contains("cannot be reached"), "{}", away.text);
+    // Nor is it told whether the period is still open: a script would load the page again and again for that.
+    assert!(!away.text.contains("data-state"), "{}", away.text);
     // No rank is shown that nobody has proven.
     assert!(rows(&away.text, "around").is_empty() && rows(&away.text, "friends").is_empty(), "{}", away.text);
     assert!(away.text.contains("Cannot be looked up now"), "{}", away.text);
