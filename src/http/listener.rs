@@ -173,9 +173,9 @@ impl Listener {
     }
 }
 
-/// How long it is from an event to the next one of a listener, when instances have run for `elapsed`: to its turn in the next round, or in the one
-/// after where that is sooner than half a round. A round has its time for each listener; so has the mean of these, also while listeners come and go,
-/// which moves all turns.
+/// How long it is from an event of a listener to its next one, `elapsed` after rounds began: to its turn in the next round, or in the one after
+/// where that is sooner than half a round. So a round has time for each listener on the average, also while listeners come and go, which
+/// moves all turns.
 fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
     let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
     let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);

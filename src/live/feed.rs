@@ -181,7 +181,7 @@ fn compose(
         let text = standing.map(rendering.standing).transpose()?;
         players.insert(user.to_string(), piece(last.and_then(|last| last.players.get(user.as_str())), text));
     }
-    // Nor has anybody passed anybody where a restored database stands elsewhere.
+    // By a restore, or from one period to the next, nobody has passed anybody.
     let goes_on = !is_other_period && before.is_none_or(|before| before.epoch == now.epoch);
     // Names that were changed or erased since are told no more, nor is what was in a period before.
     let is_kept = goes_on && before.is_none_or(|before| before.revision == now.revision);

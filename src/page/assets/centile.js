@@ -61,11 +61,20 @@ function line(row) {
     return tr;
 }
 
+/** Milliseconds that a row moves for: it has come before the next event does. */
+const MOVES_FOR = 200;
+
+/** Where a row is seen in its table: on its way, if it still moves. */
+function seenAt(tr) {
+    const moved = tr.getAnimations().length > 0 ? new DOMMatrixReadOnly(getComputedStyle(tr).transform).m42 : 0;
+    return tr.offsetTop + moved;
+}
+
 /** Shows these rows in a table; who moved is seen to move. */
 function show(table, rows, marked) {
     const body = table.tBodies[0];
     table.hidden = rows.length === 0;
-    const before = new Map([...body.rows].map((tr) => [tr.dataset.user, { tr, top: tr.offsetTop, rank: Number(tr.querySelector(".rank data")?.value) }]));
+    const before = new Map([...body.rows].map((tr) => [tr.dataset.user, { tr, top: seenAt(tr), rank: Number(tr.querySelector(".rank data")?.value) }]));
     const now = rows.map((row) => {
         const known = before.get(row.user_id);
         const tr = known?.tr ?? line(row);
@@ -93,7 +102,7 @@ function show(table, rows, marked) {
     for (const tr of now) {
         const top = before.get(tr.dataset.user)?.top;
         if (top !== undefined && top !== tr.offsetTop) {
-            tr.animate([{ transform: `translateY(${top - tr.offsetTop}px)` }, { transform: "none" }], { duration: 350, easing: "ease-out" });
+            tr.animate([{ transform: `translateY(${top - tr.offsetTop}px)` }, { transform: "none" }], { duration: MOVES_FOR, easing: "ease-out" });
         }
     }
 }

@@ -132,6 +132,31 @@ async fn a_page_that_was_cut_off_goes_on_by_itself() {
 }
 
 #[tokio::test]
+async fn a_row_that_still_moves_goes_on_from_where_it_is_seen() {
+    let db = TestDb::new().await;
+    let site = Site::start(&db, &[]).await;
+    board(&site, &players(20)).await;
+    let browser = Browser::start().await;
+    browser.open(&site.serve.at("/boards/main")).await;
+    until_live(&browser).await;
+    // On its way for twenty seconds.
+    browser.chromium("Animation.enable", json!({})).await;
+    browser.chromium("Animation.setPlaybackRate", json!({"playbackRate": 0.01})).await;
+    let from_above = "const row = document.querySelector('table[data-live=top] [data-user=p020]'); \
+                      return row.getBoundingClientRect().top - row.parentElement.getBoundingClientRect().top";
+    let begins_at = browser.run(from_above).await.as_f64().unwrap();
+    for (turn, player) in [(1, "p020"), (2, "p019"), (3, "p018")] {
+        site.post(SCORES, json!({"user_id": player, "points": 100_000 * turn})).await.is(200);
+        browser.until(&is_first(player)).await;
+        let seen_at = browser.run(from_above).await.as_f64().unwrap();
+        assert!(
+            seen_at > begins_at / 2.0,
+            "{player} has come, and a row that began at {begins_at} is seen at {seen_at}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn who_is_taken_out_of_the_ranking_goes_from_an_open_page() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
