@@ -197,18 +197,21 @@ mod tests {
     }
 
     #[test]
-    fn who_leaps_over_many_is_told_of_the_nearest() {
+    fn who_leaps_over_many_or_is_passed_by_many_is_told_of_the_nearest() {
         let ids: Vec<String> = (0..60).map(|n| format!("p{n}")).collect();
         let at: Vec<(&str, i64)> = ids.iter().zip(0..).map(|(id, n)| (&**id, 1_000 - n)).collect();
-        let before = shown(&at, 100, &["p50"]);
-        let mut moved = at.clone();
-        let leaper = moved.remove(50);
-        moved.insert(5, leaper);
-        for (one, place) in moved.iter_mut().zip(0..) {
-            one.1 = 2_000 - place;
-        }
-        let told = told(&before, &shown(&moved, 100, &["p50"]));
-        let nearest: Vec<_> = (5..25).map(|n| one(&format!("p{n}"), "p50", n + 1, n + 2)).collect();
-        assert_eq!(told, nearest);
+        let told_of_move = |from: usize, to: usize| {
+            let mut after = at.clone();
+            let mover = after.remove(from);
+            after.insert(to, mover);
+            for (one, place) in after.iter_mut().zip(0..) {
+                one.1 = 2_000 - place;
+            }
+            told(&shown(&at, 100, &[mover.0]), &shown(&after, 100, &[mover.0]))
+        };
+        let passed: Vec<_> = (5..25).map(|n| one(&format!("p{n}"), "p50", n + 1, n + 2)).collect();
+        assert_eq!(told_of_move(50, 5), passed);
+        let passed_by: Vec<_> = (31..51).map(|n| one("p5", &format!("p{n}"), 6, 51)).collect();
+        assert_eq!(told_of_move(5, 50), passed_by);
     }
 }
