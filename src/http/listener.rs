@@ -28,11 +28,10 @@ use crate::{
 
 /// How often it is asked whether a listener's key still works. What is known of a key may be four seconds old.
 const KEY_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
-/// Time of an event to one of many: an instance sends eight thousand a second, and whoever writes and reads has the rest of it.
-const TIME_OF_EVENT: Duration = Duration::from_micros(125);
-
 /// How long it may take to find that out.
 const KEY_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+/// Time of an event to one of many: an instance sends eight thousand a second, and whoever writes and reads has the rest of it.
+const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 
 /// A listener.
 pub(super) struct Listener {

@@ -81,7 +81,8 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
     let mut direct = fixture.direct().await;
     let (begun, mut gets) = (Instant::now(), 0);
     for (key, lifetime) in [(&counts, 60), (&top, 60), (&user("a b:\r\n"), 300), (&closed(4), 86_400)] {
-        for value in [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]] {
+        let values = [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]];
+        for (turn, value) in values.into_iter().enumerate() {
             loop {
                 cache.put(key, value.to_vec()).await;
                 let found = cache.get(key).await;
@@ -90,6 +91,7 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
                     break;
                 }
                 // On a busy machine a call takes longer than it may: then it is a miss, or what was put before.
+                assert!(found.is_none_or(|found| values[..turn].contains(&&*found)), "{key}");
                 assert!(cache.counts().timeouts > 0 && begun.elapsed() < DEADLINE, "{key}: {:?}", cache.counts());
             }
         }

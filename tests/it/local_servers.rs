@@ -103,7 +103,7 @@ fn redis_can_be_paused_killed_and_started_again() {
 
 /// Not a test: the process that the next one kills. Starts servers, says where, and waits for its end.
 #[test]
-#[ignore = "run by another test"]
+#[ignore = "run by servers_end_with_a_process_that_is_killed"]
 fn holder() {
     let postgres = LocalPostgres::start(&folder("held"), PostgresOptions::ephemeral()).unwrap();
     let redis = LocalRedis::start(&folder("held")).unwrap();

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::join_all;
 use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Value, json};
 use sqlx::query_scalar;
@@ -20,12 +21,12 @@ use crate::{
     support::{Serve, TestDb, redis_url, spawn_serve},
 };
 
-/// How many answers of a kind are enough.
+/// How many answers of a kind are enough of an instance.
 const ENOUGH: usize = 50;
 /// How long those may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What all readers have met.
+/// What the readers of one instance have met.
 #[derive(Debug, Default)]
 struct Met {
     wrong: Mutex<Vec<String>>,
@@ -43,6 +44,11 @@ impl Met {
             sleep(Duration::from_millis(10)).await;
         }
     }
+}
+
+/// Returns when the readers of each instance have met enough more of a kind.
+async fn enough(all: &[Arc<Met>], kind: impl Fn(&Met) -> &AtomicUsize) {
+    join_all(all.iter().map(|met| met.enough(&kind))).await;
 }
 
 async fn read(
@@ -88,7 +94,7 @@ async fn readers_notice_nothing_of_a_closing() {
     let wanted = Arc::new(wanted);
     let other: Serve = spawn_serve(&db, Some(&redis_url().await), &[]).await;
     let stage = Arc::new(AtomicUsize::new(0));
-    let met = Arc::new(Met::default());
+    let all = [(); 2].map(|()| Arc::new(Met::default()));
     let mut readers = JoinSet::new();
     for (seed, serve) in [&site.serve, &other, &site.serve, &other].into_iter().enumerate() {
         readers.spawn(read(
@@ -96,11 +102,11 @@ async fn readers_notice_nothing_of_a_closing() {
             serve.url.clone(),
             Arc::clone(&wanted),
             Arc::clone(&stage),
-            Arc::clone(&met),
+            Arc::clone(&all[seed % 2]),
             seed as u64,
         ));
     }
-    met.enough(|met| &met.open).await;
+    enough(&all, |met| &met.open).await;
     past.close(period).await;
     // The old ranking goes at once, step by step, under whoever still reads it.
     loop {
@@ -110,19 +116,21 @@ async fn readers_notice_nothing_of_a_closing() {
             break;
         }
     }
-    met.enough(|met| &met.closed).await;
+    enough(&all, |met| &met.closed).await;
     for _ in 0..5 {
         past.refresh(period).await;
-        met.enough(|met| &met.closed).await;
+        enough(&all, |met| &met.closed).await;
     }
     stage.store(1, Ordering::SeqCst);
     past.let_go(period, false).await;
     past.let_go(period, true).await;
-    met.enough(|met| &met.gone).await;
+    enough(&all, |met| &met.gone).await;
     stage.store(2, Ordering::SeqCst);
     readers.join_all().await;
-    let wrong = met.wrong.lock().unwrap();
-    assert!(wrong.is_empty(), "{} are wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+    for met in &all {
+        let wrong = met.wrong.lock().unwrap();
+        assert!(wrong.is_empty(), "{} are wrong: {:#?}", wrong.len(), &wrong[..wrong.len().min(5)]);
+    }
 }
 
 /// A reader's statement has begun when its archive is dropped: what it finds is that the period has to be looked up again.
