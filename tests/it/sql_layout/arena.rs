@@ -359,18 +359,19 @@ async fn check_ranks(
     let mut users: Vec<i64> = users.sample(rng, some.min(users.len())).copied().collect();
     users.sort_unstable();
     let found: Vec<(i64, i64, i64, i64, i64, Option<i64>)> = sqlx::query_as(
-        "SELECT u, r.rank, r.position, -k.user_key, (1 + h.higher + a.in_stripe[2])::bigint,
+        // Looked up before anything is counted for them: else a plan may count for each pair of players.
+        "WITH players AS MATERIALIZED (
+             SELECT u.id, r.* FROM unnest($2::bigint[]) AS u (id) CROSS JOIN LATERAL centile_store.player_row($1, u.id) r)
+         SELECT p.id, p.rank, p.position, -k.user_key, (1 + h.higher + a.in_stripe[2])::bigint,
                 CASE WHEN $3 AND a.has_all_equals THEN 1 + h.higher + a.in_stripe[1] END::bigint
-         FROM unnest($2::bigint[]) AS u
-         CROSS JOIN LATERAL centile_store.player_row($1, u) r
-         CROSS JOIN LATERAL centile_store.key_at($1, r.position) k
-         JOIN centile_store.leaderboard l ON l.ranking_id = $1 AND l.user_id = u
-         CROSS JOIN LATERAL centile_store.above_in_bucket($1, l.rank_key, l.tie_key, -u,
+         FROM players p
+         CROSS JOIN LATERAL centile_store.key_at($1, p.position) k
+         CROSS JOIN LATERAL centile_store.above_in_bucket($1, p.rank_key, p.tie_key, -p.id,
              (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = $1)) a
          CROSS JOIN LATERAL (
              SELECT coalesce(sum(c), 0) + CASE WHEN a.are_below THEN -a.other_stripes ELSE a.other_stripes END AS higher
              FROM unnest((centile_store.bucket_totals($1))[a.bucket + CASE WHEN a.are_below THEN 1 ELSE 2 END:]) AS c) h
-         ORDER BY u",
+         ORDER BY p.id",
     )
     .bind(ranking_id)
     .bind(&users)
