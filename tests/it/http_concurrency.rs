@@ -32,16 +32,33 @@ fn duration(seconds: u64) -> Duration {
     Duration::from_secs(wanted.unwrap_or(seconds))
 }
 
-/// Compares everything that a load was answered with what the ledger says, and looks at the rankings as they are.
-async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str) {
+/// How often a load may go on for the same time again, where other tests have the machine and it met too little.
+const TIMES: u32 = 6;
+
+/// Lets a load run until it has met enough, and compares what it was answered.
+async fn run_and_examine(db: &TestDb, load: &Arc<Load>, seconds: u64, what: &str) {
+    let mut record = load.begin().await;
+    for _ in 0..TIMES {
+        record.join(load.run(&stop_after(duration(seconds))).await);
+        if examine(db, load, &record, what).await {
+            return;
+        }
+    }
+    panic!("{what}: too little happened");
+}
+
+/// Compares everything that a load was answered with what the ledger says, and looks at the rankings as they are. Says whether
+/// the load was one: everything happened, and it met many states.
+async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str) -> bool {
     let pool = db.pool().await;
     let verdict = verdict::of(&pool, load, record).await;
     verdict.expect_right(what);
-    // The load was one: everything happened, and it met many states.
-    assert_eq!(verdict.answers.len(), 9, "a kind of answer is missing");
-    assert!(verdict.answers.values().all(|count| *count >= 10) && verdict.versions > 100 && verdict.repeated > 10);
-    assert!(verdict.layout > 1, "no stripe was split");
     assert_eq!(audit::rankings_are_sound(&pool).await, 2 * load.boards.len());
+    verdict.answers.len() == 9
+        && verdict.answers.values().all(|count| *count >= 10)
+        && verdict.versions > 100
+        && verdict.repeated > 10
+        && verdict.layout > 1
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,9 +75,7 @@ async fn two_instances_and_four_lanes() {
     let instances: [Serve; 2] = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
-    let mut record = load.begin().await;
-    record.join(load.run(&stop_after(duration(30))).await);
-    examine(&db, &load, &record, "two instances, four lanes").await;
+    run_and_examine(&db, &load, 30, "two instances, four lanes").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,9 +89,7 @@ async fn one_instance_and_one_lane() {
     .await;
     let instance = spawn_serve(&db, None, &[]).await;
     let load = Arc::new(Load::new(vec![instance.url.clone()], &["shared", "first"], key(db.url(), "admin")));
-    let mut record = load.begin().await;
-    record.join(load.run(&stop_after(duration(10))).await);
-    examine(&db, &load, &record, "one instance, one lane").await;
+    run_and_examine(&db, &load, 10, "one instance, one lane").await;
 }
 
 /// What has been done to layouts so far.
@@ -211,7 +224,7 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     let told = format!("{changed} stripes split or merged, {moved} moved, {rebuilt} rankings rebuilt");
     eprintln!("{told}");
     assert!(done.is_enough(), "{told}");
-    examine(&db, &load, &record, "layouts kept, rankings rebuilt").await;
+    assert!(examine(&db, &load, &record, "layouts kept, rankings rebuilt").await, "too little was asked and answered");
     run_at(db.url(), &["verify"]).well();
 }
 

@@ -212,6 +212,25 @@ async fn until<F: Future<Output = Answer>>(is_wanted: impl Fn(&Answer) -> bool, 
     timeout(PATIENCE, asking).await.expect("the answer that is wanted")
 }
 
+/// A request of which all but the last byte has come, with the answer of the first `ask` that finds no room beside it. Either may find the
+/// room taken while both are coming: until it is the other one.
+async fn all_but_the_end<F: Future<Output = Answer>>(
+    site: &Site,
+    head: &str,
+    body: &str,
+    ask: impl Fn() -> F,
+) -> (Wire, Answer) {
+    loop {
+        let mut slow = Wire::to(&site.serve).await;
+        slow.send(head).await.unwrap();
+        slow.send(&format!("{body}{}", " ".repeat(QUERY_LIMIT - body.len() - 1))).await.unwrap();
+        tokio::select! {
+            refused = until(|answer| answer.status != 200, &ask) => return (slow, refused),
+            told = slow.answer() => assert_eq!(told.status, 503, "{told:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
     let db = TestDb::new().await;
@@ -223,13 +242,13 @@ async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
     small().await.is(200);
 
     // What is announced only takes no room.
-    let mut slow = Wire::to(&site.serve).await;
-    slow.send(&format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n")).await.unwrap();
-    slow.send(&format!("content-length: {QUERY_LIMIT}\r\n\r\n")).await.unwrap();
+    let long = format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
+    let long = format!("{long}content-length: {QUERY_LIMIT}\r\n\r\n");
+    let mut announced = Wire::to(&site.serve).await;
+    announced.send(&long).await.unwrap();
     small().await.is(200);
     // All but the end of it comes, and waits.
-    slow.send(&format!("{SMALL}{}", " ".repeat(QUERY_LIMIT - SMALL.len() - 1))).await.unwrap();
-    let refused = until(|answer| answer.status != 200, small).await;
+    let (mut slow, refused) = all_but_the_end(&site, &long, SMALL, small).await;
     assert_eq!((refused.status, &refused.headers["retry-after"]), (503, &HeaderValue::from_static("1")), "{refused:?}");
     assert_eq!(refused.body["type"], "urn:centile:problem:unavailable");
     // Whoever has a key notices nothing of it.
@@ -240,11 +259,9 @@ async fn bodies_share_a_room_and_those_without_a_key_have_one_of_their_own() {
     small().await.is(200);
 
     // The same with a key.
-    let mut slow = Wire::to(&site.serve).await;
     let event = json!({"user_id": "ada", "points": 1}).to_string();
-    slow.send(&head(Some(&site.server_key), &format!("content-length: {QUERY_LIMIT}"))).await.unwrap();
-    slow.send(&format!("{event}{}", " ".repeat(QUERY_LIMIT - event.len() - 1))).await.unwrap();
-    let refused = until(|answer| answer.status != 200, || site.post(SCORES, &event)).await;
+    let long = head(Some(&site.server_key), &format!("content-length: {QUERY_LIMIT}"));
+    let (slow, refused) = all_but_the_end(&site, &long, &event, || site.post(SCORES, &event)).await;
     assert_eq!(refused.status, 503, "{refused:?}");
     small().await.is(200);
     // A client that goes away gives its room back, too.
@@ -306,13 +323,9 @@ async fn no_address_takes_all_the_room_of_bodies_that_need_no_key() {
         site.send(Method::POST, QUERY, &headers, SMALL.to_owned()).await
     };
     // The longest query is more than an eighth of the room, and one of them is taken.
-    let mut slow = Wire::to(&site.serve).await;
-    let head = format!(
-        "POST {QUERY} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 2001:db8::1\r\ncontent-length: {QUERY_LIMIT}\r\n"
-    );
-    slow.send(&format!("{head}content-type: application/json\r\n\r\n")).await.unwrap();
-    slow.send(&format!("{SMALL}{}", " ".repeat(QUERY_LIMIT - SMALL.len() - 1))).await.unwrap();
-    let refused = until(|answer| answer.status != 200, || ask("2001:db8::2", "")).await;
+    let head = format!("POST {QUERY} HTTP/1.1\r\nhost: x\r\nx-forwarded-for: 2001:db8::1\r\n");
+    let head = format!("{head}content-length: {QUERY_LIMIT}\r\ncontent-type: application/json\r\n\r\n");
+    let (mut slow, refused) = all_but_the_end(&site, &head, SMALL, || ask("2001:db8::2", "")).await;
     assert_eq!(refused.status, 503, "{refused:?}");
     assert!(refused.body["detail"].as_str().unwrap().contains("your network"), "{refused:?}");
     ask("198.51.100.7", "").await.is(200);
