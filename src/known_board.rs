@@ -64,6 +64,11 @@ impl BoardCache {
         self.seen.get(slug).map(|(board, _)| board)
     }
 
+    /// Whether this board, as [`find`](Self::find) gave it, asks readers for a key for no other reason than that it could not be looked at.
+    pub(crate) fn is_shut_for_safety(&self, board: &Board) -> bool {
+        board.reading == Reading::Key && self.last_seen(&board.slug).is_some_and(|seen| seen.reading == Reading::Public)
+    }
+
     /// Has the board looked up again.
     pub(crate) fn forget(&self, slug: &BoardSlug) {
         self.seen.invalidate(slug);
@@ -148,7 +153,15 @@ mod tests {
             *service.boards.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(ago(outage));
             let found = board::find(&service, &slug.parse()?).await?;
             assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
+            assert_eq!(service.boards.is_shut_for_safety(&found), wanted == Reading::Key, "{slug}");
         }
+        let private = Board { reading: Reading::Key, ..public("private")? };
+        service
+            .boards
+            .seen
+            .insert("private".parse()?, (Arc::new(private.clone()), ago(outage + Duration::from_hours(1))));
+        let found = board::find(&service, &"private".parse()?).await?;
+        assert!(*found == private && !service.boards.is_shut_for_safety(&found));
         let unknown = board::find(&service, &"unknown".parse()?).await;
         assert!(matches!(unknown, Err(Error::Unavailable { .. })), "{unknown:?}");
         service.shut_down().await;

@@ -68,11 +68,17 @@ fn password(text: &str) -> Option<String> {
 }
 
 /// The board of this name, if whoever sent `request` may read it. A board that everybody may read asks for no key, and looks
-/// at none.
+/// at none. [`Error::Unavailable`] for whoever has no key for it while nobody can tell whether one is needed.
 pub(super) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = board::find(&api.service, slug).await?;
     if board.reading == Reading::Key {
-        authenticated(api, request).await?.may_read(slug)?;
+        let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
+        if allowed.is_err() && api.service.boards.is_shut_for_safety(&board) {
+            return Err(Error::unavailable(format!(
+                "PostgreSQL does not answer: who may read board {slug} is not known"
+            )));
+        }
+        allowed?;
     }
     Ok(board)
 }
