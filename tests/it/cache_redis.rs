@@ -10,7 +10,9 @@ use centile::{
     cache::{Cache, CacheCounts, CacheKey},
     local::LocalRedis,
 };
-use deadpool_redis::redis::{self, Client, aio::MultiplexedConnection};
+use deadpool_redis::redis::{self, aio::MultiplexedConnection};
+
+use crate::support::spoiler::patient;
 
 const PREFIX: &str = "test";
 /// How long something that must happen may take on a busy machine.
@@ -35,8 +37,7 @@ impl Fixture {
     }
 
     async fn direct(&self) -> MultiplexedConnection {
-        let client = Client::open(self.redis.url()).expect("a client");
-        client.get_multiplexed_async_connection().await.expect("a connection")
+        patient(&self.redis.url()).await
     }
 
     /// Puts and gets until what was put comes back.
@@ -110,9 +111,9 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
 async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
     let fixture = Fixture::new();
     let cache = &fixture.cache;
-    cache.put(&user("bob"), b"bob".to_vec()).await;
     let mut direct = fixture.direct().await;
-    let stored: Vec<u8> = redis::cmd("GET").arg(full(&user("bob"))).query_async(&mut direct).await.expect("GET");
+    fixture.wait_until_it_works().await;
+    let stored: Vec<u8> = redis::cmd("GET").arg(full(&user("probe"))).query_async(&mut direct).await.expect("GET");
     let name = full(&user("ann"));
     let mut garbage = vec![
         redis::cmd("SET").arg(&name).arg("garbage").clone(),
@@ -123,23 +124,33 @@ async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
         redis::cmd("ZADD").arg(&name).arg(1).arg("a set").clone(),
         redis::cmd("SETRANGE").arg(&name).arg(100_000_000).arg("a giant").clone(),
     ];
-    let kinds = garbage.len();
-    for command in &mut garbage {
+    for (number, command) in (1..).zip(&mut garbage) {
         let () = redis::cmd("DEL").arg(&name).query_async(&mut direct).await.expect("DEL");
         let () = command.query_async(&mut direct).await.expect("garbage");
-        fixture.expect_miss(&user("ann")).await;
-        cache.put(&user("ann"), b"ann".to_vec()).await;
-        assert_eq!(cache.get(&user("ann")).await.as_deref(), Some(&b"ann"[..]));
+        let deadline = Instant::now() + DEADLINE;
+        // On a busy machine a call may take longer than it is waited for; then nobody has seen what is there.
+        while cache.counts().mismatches < number {
+            fixture.expect_miss(&user("ann")).await;
+            assert!(Instant::now() < deadline, "kind {number} is not seen through: {:?}", cache.counts());
+        }
+        loop {
+            cache.put(&user("ann"), b"ann".to_vec()).await;
+            match cache.get(&user("ann")).await {
+                Some(found) => break assert_eq!(found, b"ann"),
+                None => assert!(cache.counts().timeouts > 0 && Instant::now() < deadline, "{:?}", cache.counts()),
+            }
+        }
     }
     let counts = cache.counts();
-    assert_eq!(usize::try_from(counts.mismatches), Ok(kinds), "{counts:?}");
+    // Seen a second time where the put came too late.
+    assert!(counts.timeouts > 0 || counts.mismatches == garbage.len() as u64, "{counts:?}");
     assert!(!cache.is_left_alone(), "garbage is not Redis's failure");
 }
 
 #[tokio::test]
 async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
     let mut fixture = Fixture::new();
-    fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
+    fixture.wait_until_it_works().await;
     fixture.redis.pause().expect("SIGSTOP");
     for _ in 0..5 {
         assert!(!fixture.cache.is_left_alone());

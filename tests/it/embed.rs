@@ -203,7 +203,8 @@ async fn a_frame_says_what_is_wrong_whoever_found_it() {
         assert!(answer.text.contains("data-theme=\"dark\""), "{answer:?}");
         statuses.push(answer.status);
     }
-    assert_eq!((statuses[0], statuses[1], statuses[29]), (200, 404, 429));
+    assert_eq!(statuses[..2], [200, 404]);
+    assert!(statuses[8..].contains(&429), "{statuses:?}");
 }
 
 #[tokio::test]

@@ -43,7 +43,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     let redis = redis_url().await;
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
     for kill in 0..KILLS {
-        let mut serve = spawn_serve(&db, Some(&redis), &[]).await;
+        let mut serve = spawn_serve(&db, Some(&redis), &["--pool-wait", "30000"]).await;
         let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &CancellationToken::new());
         // In the first moments of an instance, or later.
         sender.wait_for_more([1, 40, 400][kill as usize % 3]).await;

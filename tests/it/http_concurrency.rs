@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     Serve, TestDb, audit,
-    load::{Load, key, parsed, stop_after},
+    load::{Load, key, parsed},
     record::Record,
     redis_url, run_at, spawn_serve, verdict,
 };
@@ -30,21 +30,6 @@ fn duration(seconds: u64) -> Duration {
     let wanted = env::var("CENTILE_TEST_SECONDS").ok();
     let wanted = wanted.map(|text| text.parse().unwrap_or_else(|_| panic!("CENTILE_TEST_SECONDS={text} is no number")));
     Duration::from_secs(wanted.unwrap_or(seconds))
-}
-
-/// How often a load may go on for the same time again, where other tests have the machine and it met too little.
-const TIMES: u32 = 6;
-
-/// Lets a load run until it has met enough, and compares what it was answered.
-async fn run_and_examine(db: &TestDb, load: &Arc<Load>, seconds: u64, what: &str) {
-    let mut record = load.begin().await;
-    for _ in 0..TIMES {
-        record.join(load.run(&stop_after(duration(seconds))).await);
-        if examine(db, load, &record, what).await {
-            return;
-        }
-    }
-    panic!("{what}: too little happened");
 }
 
 /// Compares everything that a load was answered with what the ledger says, and looks at the rankings as they are. Says whether
@@ -75,7 +60,7 @@ async fn two_instances_and_four_lanes() {
     let instances: [Serve; 2] = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
-    run_and_examine(&db, &load, 30, "two instances, four lanes").await;
+    load.run_until(duration(30), async |record| examine(&db, &load, record, "two instances, four lanes").await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -89,7 +74,7 @@ async fn one_instance_and_one_lane() {
     .await;
     let instance = spawn_serve(&db, None, &[]).await;
     let load = Arc::new(Load::new(vec![instance.url.clone()], &["shared", "first"], key(db.url(), "admin")));
-    run_and_examine(&db, &load, 10, "one instance, one lane").await;
+    load.run_until(duration(10), async |record| examine(&db, &load, record, "one instance, one lane").await).await;
 }
 
 /// What has been done to layouts so far.

@@ -6,6 +6,7 @@ mod limits;
 mod stream;
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     time::{Duration, Instant},
 };
@@ -112,9 +113,11 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
 
     // One writer, whose scores are committed one after the other: all states that there are.
     let mut states = vec![now.clone()];
+    let seen = Cell::new(0);
     let writing = async {
         let (begun, mut points) = (Instant::now(), 0);
-        while begun.elapsed() < Duration::from_secs(4) {
+        // For longer where that is not enough to go by.
+        while begun.elapsed() < Duration::from_secs(4) || states.len() <= 100 || seen.get() < 4 {
             points += 1;
             // Ranks change all the time, and nobody comes to have the score of another: each step is a new residue.
             let user = format!("p{}", points % PLAYERS);
@@ -127,7 +130,12 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
     let mut events: Vec<Event> = Vec::new();
     tokio::select! {
         () = writing => {}
-        () = async { loop { events.push(stream.next().await.expect("an event")) } } => {}
+        () = async {
+            loop {
+                events.push(stream.next().await.expect("an event"));
+                seen.set(events.len());
+            }
+        } => {}
     }
     // The last state arrives, whatever was left out before.
     let last = states.last().expect("states").clone();
@@ -150,11 +158,9 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
         let of = states[at..].iter().position(|state| state.top(5) == top && state.around("p3") == around);
         at += of.unwrap_or_else(|| panic!("no state of after the {at}th is {event:?}"));
     }
-    assert!(states.len() > 100, "only {} scores were written", states.len());
     let (count, seconds) = (events.len(), (events[events.len() - 1].at - events[0].at).as_secs_f64());
     eprintln!("{count} events in {seconds:.1} s");
     assert!(count as f64 <= 4.0 * seconds + 2.0, "{count} events in {seconds} s");
-    assert!(events.len() >= 4, "only {} events", events.len());
 }
 
 #[tokio::test]
@@ -337,26 +343,40 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
     site.board(json!({}), &[("ada", 40)]).await;
     let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period=week&users=ada"), &[]).await;
     let mut name = stream.one("started").await["period"]["name"].as_str().unwrap().to_owned();
-    let mut shown = 0;
-    for _ in 0..3 {
-        let turn = stream.until(|event| event.kind == "period").await.data;
+    let (mut shown, mut next_door) = (0, 0);
+    let mut came = None;
+    let begun = Instant::now();
+    while shown == 0 || next_door < 2 {
+        assert!(
+            begun.elapsed() < stream::PATIENCE,
+            "{shown} scores were shown in their weeks, {next_door} weeks followed"
+        );
+        let turn = match came.take() {
+            Some(turn) => turn,
+            None => stream.until(|event| event.kind == "period").await.data,
+        };
         assert_eq!(turn["ended"], name.as_str());
         let started = stream.one("started").await;
         assert_eq!(started["period"]["name"], turn["next"]);
         assert_eq!((rows(&started["scores"]), &started["missing"]), (Vec::new(), &json!(["ada"])));
         turn["next"].as_str().unwrap().clone_into(&mut name);
-        let ended: u64 = turn["ended"].as_str().unwrap().strip_prefix("week:").unwrap().parse().unwrap();
-        assert_eq!(name, format!("week:{}", ended + 1));
+        let week = |name: &Value| name.as_str().unwrap().strip_prefix("week:").unwrap().parse::<u64>().unwrap();
+        let (ended, next) = (week(&turn["ended"]), week(&turn["next"]));
+        // On a machine that stands still for a week it is another one.
+        assert!(ended < next, "{turn}");
+        next_door += u32::from(next == ended + 1);
         // A score of the new period shows there.
         post(&site, "ada", 5).await;
-        let changed = stream.until(|event| event.kind != "changed" || event.data["missing"] == json!([])).await;
-        if changed.kind == "changed" {
+        let is_turn = |event: &Event| event.kind == "period";
+        let changed = stream.until(|event| is_turn(event) || event.data["missing"] == json!([])).await;
+        if is_turn(&changed) {
+            came = Some(changed.data);
+        } else {
             assert_eq!(changed.data["period"]["name"], name.as_str());
             assert_eq!(rows(&changed.data["scores"]), [("ada".to_owned(), 5, 1)]);
             shown += 1;
         }
     }
-    assert!(shown > 0, "each score came when its week had ended");
 }
 
 #[tokio::test]
@@ -364,7 +384,7 @@ async fn a_period_asked_for_by_name_ends_and_goes_on_being_shown() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
-    let ends_at = Utc::now() + TimeDelta::seconds(5);
+    let ends_at = Utc::now() + TimeDelta::seconds(8);
     let season = json!({"name": "dash", "starts_at": Utc::now() - TimeDelta::days(1), "ends_at": ends_at});
     site.admin(Method::POST, "/v1/boards/main/seasons", season).await.is(201);
     post(&site, "ada", 40).await;

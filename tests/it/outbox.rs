@@ -107,9 +107,13 @@ fn delivers(db: &TestDb, delivered: u32) {
     assert_eq!(run(db, &["outbox", "deliver"]).well(), format!("{delivered} delivered, 0 failed\n"));
 }
 
+/// Seconds that are enough for an answer on a busy machine.
+const PATIENT: u32 = 30;
+
+/// One delivery fails, whose answer is waited for so many seconds.
 #[track_caller]
-fn fails(db: &TestDb) {
-    let ran = run(db, &["outbox", "deliver", "--timeout", "1"]);
+fn fails(db: &TestDb, timeout: u32) {
+    let ran = run(db, &["outbox", "deliver", "--timeout", &timeout.to_string()]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "0 delivered, 1 failed\n"), "{ran:?}");
     assert!(ran.err.contains("outbox list --waiting"), "{ran:?}");
 }
@@ -203,7 +207,7 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
     let event = close_days(&pool, "main", 1).await[0];
     let told = [(Some(500), ""), (None, "connection"), (Some(307), ""), (None, "no answer within 1 s")];
     for (attempt, (status, error)) in (1..).zip(told) {
-        fails(&db);
+        fails(&db, if error.starts_with("no answer") { 1 } else { PATIENT });
         let shown = shown(&db, event);
         assert_eq!((&shown["attempts"], &shown["last_status"]), (&json!(attempt), &json!(status)), "{shown}");
         assert!(shown["last_error"].as_str().unwrap_or_default().contains(error), "{shown}");
@@ -244,7 +248,7 @@ async fn a_failure_is_followed_by_attempts_further_and_further_apart() {
     assert!(self::shown(&db, event)["delivered_at"].is_string());
     set_webhook(&db, "main", "http://127.0.0.1:1/");
     close_days(&pool, "main", 1).await;
-    fails(&db);
+    fails(&db, PATIENT);
     let waiting = run(&db, &["outbox", "list", "--waiting"]).well();
     assert!(waiting.contains("Connection refused"), "{waiting}");
 }
@@ -507,7 +511,9 @@ async fn psql_refuses_a_webhook_without_showing_its_secret() {
 /// Among boards that wait for a receiver, one that hangs costs a run one attempt, and holds nobody else up.
 #[tokio::test]
 async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
-    let (db, dead, well) = (TestDb::new().await, Receiver::start(&vec![Answer::Hang; 4]), Receiver::start(&[]));
+    let seen = Arc::new(Barrier::new(2));
+    let hanging = [Answer::Held(Arc::clone(&seen)), Answer::Hang, Answer::Hang, Answer::Hang];
+    let (db, dead, well) = (TestDb::new().await, Receiver::start(&hanging), Receiver::start(&[]));
     let pool = db.pool().await;
     board(&db, "dead").await;
     set_webhook(&db, "dead", &dead.url);
@@ -515,11 +521,12 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
     set_webhook(&db, "well", &well.url);
     let (stuck, told) = (close_days(&pool, "dead", 3).await, close_days(&pool, "well", 3).await);
     let ran = thread::scope(|scope| {
-        let deliverer = scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", "5"]));
+        let deliverer = scope.spawn(|| run(&db, &["outbox", "deliver", "--timeout", &PATIENT.to_string()]));
         // All that is well comes while the first that is not is still waited for.
         assert_eq!([well.next(), well.next(), well.next()].map(|request| event_id(&request)), told[..]);
         assert_eq!(event_id(&dead.next()), stuck[0]);
         assert_eq!(shown(&db, stuck[0])["last_error"], Value::Null);
+        seen.wait();
         deliverer.join().unwrap()
     });
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "3 delivered, 1 failed\n"), "{ran:?}");
@@ -531,7 +538,7 @@ async fn a_receiver_that_hangs_holds_up_its_own_board_only() {
     assert_eq!(attempts, [1, 0, 0]);
 
     // The next run goes on with what has not been tried, one attempt again.
-    fails(&db);
+    fails(&db, 1);
     assert_eq!(event_id(&dead.next()), stuck[1]);
     // Should there be more that hang than places, they come after everybody else.
     let event = close_days(&pool, "well", 1).await[0];
@@ -571,7 +578,7 @@ async fn https_trusts_whom_the_machine_trusts() {
     board(&db, "main").await;
     let secret = set_webhook(&db, "main", &receiver.url);
     let event = close_days(&pool, "main", 1).await[0];
-    fails(&db);
+    fails(&db, PATIENT);
     let refused = shown(&db, event)["last_error"].as_str().unwrap().to_lowercase();
     assert!(refused.contains("certificate"), "{refused}");
     assert!(receiver.all().is_empty());

@@ -11,14 +11,21 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
-use crate::support::{TestDb, audit, boundary::SHORT_DAYS, client, load::key, redis_url, run, spawn_serve};
+use crate::support::{
+    TestDb, audit,
+    boundary::{SHORT_DAYS, until_over},
+    client,
+    load::key,
+    redis_url, run, spawn_serve,
+};
 
-/// How long writers run.
+/// How long writers run, at least.
 const RUNNING: Duration = Duration::from_secs(12);
 /// Seasons, in seconds after the first: overlapping, one within another, one beside all events.
 const SEASONS: [(&str, f64, f64); 5] =
-    [("a", 1.5, 7.25), ("b", 3.0, 5.0), ("c", 5.0, 5.5), ("d", 6.9, 30.0), ("e", 60.0, 70.0)];
+    [("a", 1.5, 7.25), ("b", 3.0, 5.0), ("c", 5.0, 5.5), ("d", 6.9, 600.0), ("e", 1_200.0, 1_300.0)];
 
 /// What an event was answered.
 #[derive(Debug)]
@@ -73,23 +80,25 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     let db = TestDb::new().await;
     db.execute(SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
+    let redis = redis_url().await;
+    let flags = ["--maintenance-every", "1"];
+    let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
+    let key = Arc::new(key(db.url(), "server"));
     for (name, from, until) in SEASONS {
         db.execute(&format!(
             "SELECT centile.create_season('arena', '{name}', now() + interval '{from} seconds', now() + interval '{until} seconds')"
         ))
         .await;
     }
-    let redis = redis_url().await;
-    let flags = ["--maintenance-every", "1"];
-    let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
-    let key = Arc::new(key(db.url(), "server"));
+    let stop = CancellationToken::new();
     let mut callers = JoinSet::new();
     for caller in 0..6_u8 {
         let (address, key) = (instances[usize::from(caller) % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
+        let stop = stop.clone();
         callers.spawn(async move {
             let (client, mut random) = (client(), StdRng::seed_from_u64(seed.wrapping_add(caller.into())));
-            let (mut all, end) = (Vec::new(), tokio::time::Instant::now() + RUNNING);
-            while tokio::time::Instant::now() < end {
+            let mut all = Vec::new();
+            while !stop.is_cancelled() {
                 // A player of one caller only, so that the answers come in the order of the events.
                 let (user, points) = (format!("{caller}-{}", random.random_range(0..40)), random.random_range(-5..50));
                 let event = json!({"user_id": user, "points": points});
@@ -103,6 +112,9 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
             all
         });
     }
+    let pool = db.pool().await;
+    until_over(&pool, RUNNING, &[("day", 11), ("week", 4), ("month", 2), ("season", 3)]).await;
+    stop.cancel();
     let events: Vec<Written> = callers.join_all().await.into_iter().flatten().collect();
     drop(instances);
     // Whatever is over by now. An instance that was in the middle of closing holds its lock until the server notices.
@@ -112,7 +124,6 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
         assert!(tokio::time::Instant::now() < deadline, "the closing lock is held for good");
     }
 
-    let pool = db.pool().await;
     let periods = stored(&pool).await;
     // What each answer said: exactly the periods that hold its time, and in each the sum of the player's points so far.
     let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use deadpool_redis::redis::{Client, cmd};
+use deadpool_redis::redis::cmd;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection, raw_sql};
 
 use crate::{
     http_api::site::Site,
-    support::{Files, TestDb, import, redis_url, run},
+    support::{Files, TestDb, import, redis_url, run, spoiler::patient},
 };
 
 pub const OLD_ID: &str = "ada-lovelace-1815";
@@ -86,8 +86,7 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
         .await
         .unwrap();
     assert!(keeps_lane, "{OLD_ID} and {new_id} are of different lanes");
-    let client = Client::open(redis_url().await).unwrap();
-    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let mut redis = patient(&redis_url().await).await;
     let mut closed = cmd("KEYS");
     let closed: Vec<String> =
         closed.arg(format!("{}:closed:*", db.redis_prefix())).query_async(&mut redis).await.unwrap();

@@ -26,7 +26,7 @@ async fn waiting(pool: &PgPool, which: &str) -> i64 {
 #[tokio::test]
 async fn a_key_that_a_hundred_requests_bring_at_once_is_looked_for_once() {
     let db = TestDb::new().await;
-    let site = Site::start(&db, &["--pool-wait", "60000"]).await;
+    let site = Site::start(&db, &["--pool-wait", "60000", "--statement-timeout", "60"]).await;
     site.board(json!({"reading": "key"}), &[("ada", 1)]).await;
     let (pool, key) = (db.pool().await, make_key(db.url(), &["--role", "reader"]));
     let mut lock = pool.begin().await.unwrap();

@@ -19,7 +19,8 @@ fn number(answer: &Answer, name: &str) -> u64 {
     answer.headers.get(name).unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_str().unwrap().parse().unwrap()
 }
 
-/// Reads, `times` in a row, for somebody behind the proxy that the tests are; gives how many were let through and the last answer.
+/// Reads, `times` in a row, for somebody behind the proxy that the tests are; gives how many were let through, and the last answer: of those
+/// that were refused, if any was.
 async fn read(site: &Site, forwarded: &str, key: Option<&str>, times: usize) -> (usize, Answer) {
     let authorization = key.map(|key| format!("Bearer {key}"));
     let mut headers = vec![("x-forwarded-for", forwarded)];
@@ -29,7 +30,10 @@ async fn read(site: &Site, forwarded: &str, key: Option<&str>, times: usize) -> 
         let answer = site.send(Method::GET, SCORES, &headers, String::new()).await;
         assert!([200, 429].contains(&answer.status), "{answer:?}");
         through += usize::from(answer.status == 200);
-        last = Some(answer);
+        // On a slow machine a token may come for the very last one.
+        if answer.status == 429 || last.as_ref().is_none_or(|last: &Answer| last.status == 200) {
+            last = Some(answer);
+        }
     }
     (through, last.unwrap())
 }

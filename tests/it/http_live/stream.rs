@@ -79,9 +79,15 @@ impl Stream {
         timeout(PATIENCE, reading).await.expect("an event in time")
     }
 
-    /// The next event, which has to be of this kind.
+    /// The next event, which has to be of this kind. Where the machine stood still, others say first that nothing was looked at for a while.
     pub async fn one(&mut self, kind: &str) -> Value {
-        let event = self.next().await.expect("an event");
+        let mut event = self.next().await.expect("an event");
+        while kind != "stale" && event.kind == "stale" {
+            event = self.next().await.expect("an event");
+            if kind != "continued" && event.kind == "continued" {
+                event = self.next().await.expect("an event");
+            }
+        }
         assert_eq!(event.kind, kind, "{event:?}");
         event.data
     }

@@ -27,6 +27,8 @@ pub enum Answer {
     Together(Arc<Barrier>),
     /// Nothing: the connection is closed.
     Close,
+    /// Nothing: the connection is closed once the test comes to the barrier.
+    Held(Arc<Barrier>),
     /// Nothing: the connection is left open.
     Hang,
 }
@@ -131,6 +133,10 @@ fn answer(
     requests.send(Request { line, headers, body }).ok();
     match next {
         Answer::Close => Ok(()),
+        Answer::Held(barrier) => {
+            barrier.wait();
+            Ok(())
+        }
         Answer::Hang => stream.read_to_end(&mut Vec::new()).map(|_| ()),
         Answer::Together(barrier) => {
             barrier.wait();

@@ -23,6 +23,9 @@ use super::{
 /// Scores and ids that may be met again.
 const REMEMBERED: usize = 2_000;
 
+/// How often a load may run for a time before there was enough of it.
+const TIMES: u32 = 6;
+
 /// A key for a role, made by the command line.
 pub fn key(database_url: &str, role: &str) -> String {
     make_key(database_url, &["--role", role])
@@ -128,6 +131,18 @@ impl Load {
             all.join(record.expect("a part of the load failed"));
         }
         all
+    }
+
+    /// Begins, and runs for `time`, and for as long again where other tests have the machine: until what is recorded is `enough`.
+    pub async fn run_until(self: &Arc<Self>, time: Duration, mut enough: impl AsyncFnMut(&Record) -> bool) {
+        let mut record = self.begin().await;
+        for _ in 0..TIMES {
+            record.join(self.run(&stop_after(time)).await);
+            if enough(&record).await {
+                return;
+            }
+        }
+        panic!("too little happened in {TIMES} times {time:?}");
     }
 
     fn url(&self, instance: usize, board: usize, path: &str) -> String {

@@ -3,13 +3,19 @@
 use std::time::{Duration, Instant};
 
 use centile::local::LocalRedis;
-use deadpool_redis::redis::{Client, aio::MultiplexedConnection, cmd};
+use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection, cmd};
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+
+/// A connection to a Redis that waits for it as long as it takes: by itself a client gives up after half a second.
+pub async fn patient(url: &str) -> MultiplexedConnection {
+    let as_long = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let client = Client::open(url).expect("a client");
+    client.get_multiplexed_async_connection_with_config(&as_long).await.expect("a connection")
+}
 
 /// A connection to a Redis of a test's own.
 pub async fn connect(redis: &LocalRedis) -> MultiplexedConnection {
-    let client = Client::open(redis.url()).expect("a client");
-    client.get_multiplexed_async_connection().await.expect("a connection")
+    patient(&redis.url()).await
 }
 
 /// One who overwrites what Centile keeps there.
