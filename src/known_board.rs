@@ -1,7 +1,7 @@
 //! Boards as requests name them: not looked up in PostgreSQL again for a second, and kept as they were last seen.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -15,20 +15,20 @@ use crate::{
 /// checked again by the SQL functions.
 const LOOKED_UP_FOR: Duration = Duration::from_secs(1);
 
-/// How long before the last answer of PostgreSQL a board may have been seen for its readers to be those of then.
+/// How long before PostgreSQL was found away a board may have been seen for its readers to be those of then.
 const SEEN_LATELY: Duration = Duration::from_mins(1);
 
 /// Boards as they were last seen, and when.
 #[derive(Debug)]
 pub(crate) struct BoardCache {
     seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
-    /// When any board was last seen.
-    answered_at: Mutex<Option<Instant>>,
+    /// Since when PostgreSQL has been found away; by then the last answer may have been long ago.
+    away_since: Mutex<Option<Instant>>,
 }
 
 impl Default for BoardCache {
     fn default() -> Self {
-        Self { seen: moka::sync::Cache::new(10_000), answered_at: Mutex::default() }
+        Self { seen: moka::sync::Cache::new(10_000), away_since: Mutex::default() }
     }
 }
 
@@ -51,8 +51,10 @@ impl BoardCache {
                 Ok(board)
             }
             Err(error @ Error::Unavailable { .. }) => {
+                let away_since = *self.away_since().get_or_insert_with(Instant::now);
                 let (board, seen_at) = last.ok_or(error)?;
-                let is_known = board.reading == Reading::Key || self.was_seen_lately(seen_at);
+                let was_seen_lately = away_since.saturating_duration_since(seen_at) < SEEN_LATELY;
+                let is_known = board.reading == Reading::Key || was_seen_lately;
                 Ok(if is_known { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
             }
             Err(error) => Err(error),
@@ -75,25 +77,25 @@ impl BoardCache {
     }
 
     fn learn(&self, slug: &BoardSlug, board: Arc<Board>) {
-        let now = Instant::now();
-        self.seen.insert(slug.clone(), (board, now));
-        *self.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        self.seen.insert(slug.clone(), (board, Instant::now()));
+        *self.away_since() = None;
     }
 
-    /// Whether a board that was seen then was seen when PostgreSQL could still be reached, and not long before.
-    fn was_seen_lately(&self, seen_at: Instant) -> bool {
-        let answered_at = self.answered_at.lock().unwrap_or_else(PoisonError::into_inner);
-        answered_at.is_none_or(|answered_at| answered_at.saturating_duration_since(seen_at) < SEEN_LATELY)
+    fn away_since(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.away_since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use chrono::DateTime;
 
     use super::*;
     use crate::{
         board::{self, GainMax, KeptArchives, Mode, OnViolation, Order, PeriodKind, Ties},
+        http,
         service::{Service, Settings},
     };
 
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn while_the_database_is_away_a_board_unseen_for_long_before_asks_readers_for_a_key() -> Result<()> {
+    async fn while_the_database_is_away_a_board_unseen_for_long_before_is_shut_to_whoever_has_no_key() -> Result<()> {
         // Nobody listens there.
         let service = Service::connect(&Settings {
             database_url: "postgres://nobody:nothing@127.0.0.1:1/none".into(),
@@ -150,18 +152,35 @@ mod tests {
         ] {
             let seen_at = ago(outage + before);
             service.boards.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
-            *service.boards.answered_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(ago(outage));
+            *service.boards.away_since() = Some(ago(outage));
             let found = board::find(&service, &slug.parse()?).await?;
             assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
             assert_eq!(service.boards.is_shut_for_safety(&found), wanted == Reading::Key, "{slug}");
         }
+        // Nobody had asked for anything since: that PostgreSQL is away is found now.
+        *service.boards.away_since() = None;
+        service.boards.seen.insert("quiet".parse()?, (Arc::new(public("quiet")?), ago(outage)));
+        assert_eq!(board::find(&service, &"quiet".parse()?).await?.reading, Reading::Key);
         let private = Board { reading: Reading::Key, ..public("private")? };
-        service
-            .boards
-            .seen
-            .insert("private".parse()?, (Arc::new(private.clone()), ago(outage + Duration::from_hours(1))));
-        let found = board::find(&service, &"private".parse()?).await?;
-        assert!(*found == private && !service.boards.is_shut_for_safety(&found));
+        service.boards.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
+
+        // Whoever has no key is asked for one only where it is certain that one is needed.
+        let failed = |error: &dyn std::error::Error| Error::Internal(error.to_string());
+        let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| failed(&error))?;
+        let address = listener.local_addr().map_err(|error| failed(&error))?;
+        let server = http::serve(Arc::clone(&service), listener, http::Settings::new("seen".parse()?))?;
+        let stop = server.handle();
+        let serving = tokio::spawn(server);
+        for (slug, status, told) in [("quiet", 503, "who may read"), ("private", 401, "needs a key")] {
+            let address = format!("http://{address}/v1/boards/{slug}/scores");
+            let answer = reqwest::get(address).await.map_err(|error| failed(&error))?;
+            assert_eq!(answer.status(), status, "{slug}");
+            let text = answer.text().await.map_err(|error| failed(&error))?;
+            assert!(text.contains(told), "{slug}: {text}");
+        }
+        stop.stop(true).await;
+        serving.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+
         let unknown = board::find(&service, &"unknown".parse()?).await;
         assert!(matches!(unknown, Err(Error::Unavailable { .. })), "{unknown:?}");
         service.shut_down().await;

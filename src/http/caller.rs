@@ -72,13 +72,14 @@ fn password(text: &str) -> Option<String> {
 pub(super) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = board::find(&api.service, slug).await?;
     if board.reading == Reading::Key {
+        let is_shut = api.service.boards.is_shut_for_safety(&board);
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
-        if allowed.is_err() && api.service.boards.is_shut_for_safety(&board) {
-            return Err(Error::unavailable(format!(
-                "PostgreSQL does not answer: who may read board {slug} is not known"
-            )));
-        }
-        allowed?;
+        allowed.map_err(|error| match error {
+            Error::Unauthorized(_) | Error::Forbidden(_) if is_shut => Error::unavailable(format!(
+                "the database cannot be reached now; who may read board {slug} is not known"
+            )),
+            other => other,
+        })?;
     }
     Ok(board)
 }

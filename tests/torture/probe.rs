@@ -25,7 +25,7 @@ pub async fn well_again(serve: &Serve, key: &str, since: Instant) -> Duration {
         let event = json!({"user_id": "probe", "points": 1});
         let written =
             client.post(&scores).bearer_auth(key).json(&event).send().await.ok().map(|answer| answer.status());
-        // A board that nobody has asked for lately asks readers for a key while PostgreSQL is away: who may read it can have changed.
+        // A board that nobody has asked for lately is unavailable without a key while PostgreSQL is away: who may read it can have changed.
         let read =
             client.get(format!("{scores}/probe")).bearer_auth(key).send().await.ok().map(|answer| answer.status());
         for status in [written, read].into_iter().flatten() {
