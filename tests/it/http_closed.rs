@@ -215,10 +215,12 @@ async fn a_known_top_reads_neither_archive_nor_frozen_bytes() {
     sleep(LAG).await;
     let fresh = Site::start(&db, &[]).await;
     // Redis is asked for 50 ms, with connecting: on a busy machine not enough each time.
-    for _ in 0..10 {
-        if fresh.get(top).await.status == 200 {
-            break;
+    for _ in 0..30 {
+        match fresh.get(top).await.status {
+            200 => break,
+            status => assert_eq!(status, 500, "the trap"),
         }
+        sleep(Duration::from_millis(100)).await;
     }
     for (site, what) in [(&site, "known to the process"), (&fresh, "known to Redis")] {
         for limit in [10, 3, 1000] {

@@ -118,6 +118,7 @@ async fn every_event_is_one_state_and_there_are_four_a_second_at_most() {
         let (begun, mut points) = (Instant::now(), 0);
         // For longer where that is not enough to go by.
         while begun.elapsed() < Duration::from_secs(4) || states.len() <= 100 || seen.get() < 4 {
+            assert!(begun.elapsed() < stream::PATIENCE, "{} scores, {} events", states.len(), seen.get());
             points += 1;
             // Ranks change all the time, and nobody comes to have the score of another: each step is a new residue.
             let user = format!("p{}", points % PLAYERS);

@@ -127,7 +127,14 @@ async fn a_transaction_that_was_given_up_keeps_no_session() {
     let path = "/v1/boards/main/scores/ann/history";
     let until_answered = async || {
         // On a busy machine a connection takes longer than half a second now and then.
-        let asking = async { while site.get(path).await.status != 200 {} };
+        let asking = async {
+            loop {
+                match site.get(path).await.status {
+                    200 => return,
+                    status => assert_eq!(status, 503),
+                }
+            }
+        };
         timeout(PATIENCE, asking).await.expect("an answer");
     };
     until_answered().await;

@@ -259,18 +259,21 @@ async fn a_connection_that_cannot_be_had_again_keeps_nobody_from_those_that_are_
     let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "full:", &flags)).await.unwrap();
     let get = async |path: &str| serve.client.get(serve.at(path)).send().await.unwrap().status();
     // The first look-up has a connection of the few, the board and its distribution one of the others.
-    let is_ready = format!(
-        "SELECT count(*) = 1 FROM pg_stat_activity WHERE usename = '{login}' AND query LIKE '%bucket_standings%'"
-    );
-    let (pool, begun) = (db.pool().await, Instant::now());
-    // On a busy machine one of the few is not to be had at once, and then another connection is taken.
-    while {
+    let looked_up =
+        format!("SELECT pid FROM pg_stat_activity WHERE usename = '{login}' AND query LIKE '%bucket_standings%'");
+    let (pool, begun, mut last) = (db.pool().await, Instant::now(), Vec::new());
+    // On a busy machine one of the few is not to be had at once, and then another connection is taken: until it is the same one twice.
+    loop {
         for path in ["/v1/scores/ada", "/v1/boards/main/distribution"] {
             assert_eq!(get(path).await, 200, "{path}");
         }
-        !sqlx::query_scalar::<_, bool>(sqlx::AssertSqlSafe(is_ready.clone())).fetch_one(&pool).await.unwrap()
-    } {
-        assert!(begun.elapsed() < Duration::from_mins(1), "no look-up has a connection of the few");
+        let found: Vec<i32> =
+            sqlx::query_scalar(sqlx::AssertSqlSafe(looked_up.clone())).fetch_all(&pool).await.unwrap();
+        if found.len() == 1 && found == last {
+            break;
+        }
+        assert!(begun.elapsed() < Duration::from_mins(1), "connections that looked ranks up: {last:?}, {found:?}");
+        last = found;
     }
     db.execute(&format!(
         "DO $$

@@ -212,23 +212,26 @@ async fn until<F: Future<Output = Answer>>(is_wanted: impl Fn(&Answer) -> bool, 
     timeout(PATIENCE, asking).await.expect("the answer that is wanted")
 }
 
-/// A request of which all but the last byte has come, with the answer of the first `ask` that finds no room beside it. Either may find the
-/// room taken while both are coming: until it is the other one.
+/// Sends all but the last byte of a request; gives it, and the answer of the first `ask` that finds no room beside it. Should `ask` have taken the
+/// room first, the request is sent anew.
 async fn all_but_the_end<F: Future<Output = Answer>>(
     site: &Site,
     head: &str,
     body: &str,
     ask: impl Fn() -> F,
 ) -> (Wire, Answer) {
-    loop {
-        let mut slow = Wire::to(&site.serve).await;
-        slow.send(head).await.unwrap();
-        slow.send(&format!("{body}{}", " ".repeat(QUERY_LIMIT - body.len() - 1))).await.unwrap();
-        tokio::select! {
-            refused = until(|answer| answer.status != 200, &ask) => return (slow, refused),
-            told = slow.answer() => assert_eq!(told.status, 503, "{told:?}"),
+    let sending = async {
+        loop {
+            let mut slow = Wire::to(&site.serve).await;
+            slow.send(head).await.unwrap();
+            slow.send(&format!("{body}{}", " ".repeat(QUERY_LIMIT - body.len() - 1))).await.unwrap();
+            tokio::select! {
+                refused = until(|answer| answer.status != 200, &ask) => return (slow, refused),
+                told = slow.answer() => assert_eq!(told.status, 503, "{told:?}"),
+            }
         }
-    }
+    };
+    timeout(2 * PATIENCE, sending).await.expect("room for one")
 }
 
 #[tokio::test]

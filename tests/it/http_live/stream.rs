@@ -79,10 +79,11 @@ impl Stream {
         timeout(PATIENCE, reading).await.expect("an event in time")
     }
 
-    /// The next event, which has to be of this kind. Where the machine stood still, others say first that nothing was looked at for a while.
+    /// The next event, which has to be of this kind. On a machine that stood still a `stale`, and the `continued` that ends it, may come first.
     pub async fn one(&mut self, kind: &str) -> Value {
         let mut event = self.next().await.expect("an event");
         while kind != "stale" && event.kind == "stale" {
+            assert!(event.data["stale_for_seconds"].as_u64().unwrap() >= 2, "{event:?}");
             event = self.next().await.expect("an event");
             if kind != "continued" && event.kind == "continued" {
                 event = self.next().await.expect("an event");

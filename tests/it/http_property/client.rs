@@ -65,10 +65,10 @@ impl Client {
         loop {
             let (at, writer) = *self.last_write.lock().unwrap_or_else(PoisonError::into_inner);
             // Seen before it is asked: what is asked after that has to be right.
-            let is_late = writer == Some(instance) || at.elapsed() > TOP_LAG;
+            let has_to_be_right = writer == Some(instance) || at.elapsed() > TOP_LAG;
             let (status, answer) = self.call(Method::GET, path, None, instance).await;
             assert_eq!(status, 200, "{path}: {answer}");
-            if is_late || expected(&answer) {
+            if has_to_be_right || expected(&answer) {
                 return answer;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -23,7 +23,7 @@ use super::{
 /// Scores and ids that may be met again.
 const REMEMBERED: usize = 2_000;
 
-/// How often a load may run for a time before there was enough of it.
+/// How many times a load may run until there is enough of it.
 const TIMES: u32 = 6;
 
 /// A key for a role, made by the command line.
@@ -133,7 +133,7 @@ impl Load {
         all
     }
 
-    /// Begins, and runs for `time`, and for as long again where other tests have the machine: until what is recorded is `enough`.
+    /// Begins, and runs for `time`, again and again until what is recorded is `enough`: other tests may have the machine.
     pub async fn run_until(self: &Arc<Self>, time: Duration, mut enough: impl AsyncFnMut(&Record) -> bool) {
         let mut record = self.begin().await;
         for _ in 0..TIMES {
