@@ -22,13 +22,19 @@ const SEEN_LATELY: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub(crate) struct BoardCache {
     seen: moka::sync::Cache<BoardSlug, (Arc<Board>, Instant)>,
-    /// Since when PostgreSQL has been found away; by then the last answer may have been long ago.
-    away_since: Mutex<Option<Instant>>,
+    outage: Mutex<Option<Outage>>,
+}
+
+/// When PostgreSQL was found away first and last. What was before the first time, and between two that lie far apart, nobody knows.
+#[derive(Debug, Clone, Copy)]
+struct Outage {
+    began_at: Instant,
+    found_at: Instant,
 }
 
 impl Default for BoardCache {
     fn default() -> Self {
-        Self { seen: moka::sync::Cache::new(10_000), away_since: Mutex::default() }
+        Self { seen: moka::sync::Cache::new(10_000), outage: Mutex::default() }
     }
 }
 
@@ -51,9 +57,9 @@ impl BoardCache {
                 Ok(board)
             }
             Err(error @ Error::Unavailable { .. }) => {
-                let away_since = *self.away_since().get_or_insert_with(Instant::now);
+                let began_at = self.note_outage();
                 let (board, seen_at) = last.ok_or(error)?;
-                let was_seen_lately = away_since.saturating_duration_since(seen_at) < SEEN_LATELY;
+                let was_seen_lately = began_at.saturating_duration_since(seen_at) < SEEN_LATELY;
                 let is_known = board.reading == Reading::Key || was_seen_lately;
                 Ok(if is_known { board } else { Arc::new(Board { reading: Reading::Key, ..Board::clone(&board) }) })
             }
@@ -78,11 +84,20 @@ impl BoardCache {
 
     fn learn(&self, slug: &BoardSlug, board: Arc<Board>) {
         self.seen.insert(slug.clone(), (board, Instant::now()));
-        *self.away_since() = None;
+        *self.outage() = None;
     }
 
-    fn away_since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.away_since.lock().unwrap_or_else(PoisonError::into_inner)
+    /// That PostgreSQL is away now; gives since when. What was found long ago was another outage.
+    fn note_outage(&self) -> Instant {
+        let (now, mut outage) = (Instant::now(), self.outage());
+        let same = outage.filter(|outage| now.saturating_duration_since(outage.found_at) < SEEN_LATELY);
+        let began_at = same.map_or(now, |outage| outage.began_at);
+        *outage = Some(Outage { began_at, found_at: now });
+        began_at
+    }
+
+    fn outage(&self) -> MutexGuard<'_, Option<Outage>> {
+        self.outage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -152,15 +167,17 @@ mod tests {
         ] {
             let seen_at = ago(outage + before);
             service.boards.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
-            *service.boards.away_since() = Some(ago(outage));
+            *service.boards.outage() = Some(Outage { began_at: ago(outage), found_at: ago(Duration::from_secs(59)) });
             let found = board::find(&service, &slug.parse()?).await?;
             assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
             assert_eq!(service.boards.is_shut_for_safety(&found), wanted == Reading::Key, "{slug}");
         }
-        // Nobody had asked for anything since: that PostgreSQL is away is found now.
-        *service.boards.away_since() = None;
+        // Nobody had asked for anything since, or not for long: that PostgreSQL is away is found now.
         service.boards.seen.insert("quiet".parse()?, (Arc::new(public("quiet")?), ago(outage)));
-        assert_eq!(board::find(&service, &"quiet".parse()?).await?.reading, Reading::Key);
+        for last in [None, Some(Outage { began_at: ago(outage), found_at: ago(Duration::from_secs(61)) })] {
+            *service.boards.outage() = last;
+            assert_eq!(board::find(&service, &"quiet".parse()?).await?.reading, Reading::Key, "{last:?}");
+        }
         let private = Board { reading: Reading::Key, ..public("private")? };
         service.boards.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
 
