@@ -12,7 +12,7 @@ use centile::{
 };
 use deadpool_redis::redis::{self, aio::MultiplexedConnection};
 
-use crate::support::spoiler::patient;
+use crate::support::redis_connection;
 
 const PREFIX: &str = "test";
 /// How long something that must happen may take on a busy machine.
@@ -37,7 +37,7 @@ impl Fixture {
     }
 
     async fn direct(&self) -> MultiplexedConnection {
-        patient(&self.redis.url()).await
+        redis_connection(&self.redis.url()).await
     }
 
     /// Puts and gets until what was put comes back.

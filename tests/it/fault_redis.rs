@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use crate::support::{
     TestDb, audit,
     load::{Load, key, stop_after},
-    own_redis, spawn_serve,
-    spoiler::{Spoiler, connect},
+    own_redis, redis_connection, spawn_serve,
+    spoiler::Spoiler,
     verdict,
 };
 
@@ -43,7 +43,7 @@ async fn whatever_redis_does_no_answer_is_wrong() {
     });
 
     pass().await;
-    cmd("FLUSHALL").exec_async(&mut connect(&redis).await).await.expect("an empty Redis");
+    cmd("FLUSHALL").exec_async(&mut redis_connection(&redis.url()).await).await.expect("an empty Redis");
     let mut spoiler = Spoiler::new(&redis, db.redis_prefix()).await;
     spoiler.go_on(2 * PHASE).await;
     redis.pause().expect("a frozen Redis");

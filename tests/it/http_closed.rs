@@ -18,7 +18,7 @@ use tokio::time::sleep;
 use self::period::{Past, STEP, reads, seen};
 use crate::{
     http_api::site::{Answer, Site},
-    support::{TestDb, centile, redis_url, spoiler::patient},
+    support::{TestDb, centile, redis_connection, redis_url},
 };
 
 /// Longer than a top may lag.
@@ -132,7 +132,7 @@ async fn kept_in_redis(db: &TestDb, redis: &mut MultiplexedConnection, ask: impl
 }
 
 async fn redis() -> MultiplexedConnection {
-    patient(&redis_url().await).await
+    redis_connection(&redis_url().await).await
 }
 
 fn etag(answer: &Answer) -> String {

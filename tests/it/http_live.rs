@@ -344,13 +344,13 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
     site.board(json!({}), &[("ada", 40)]).await;
     let mut stream = Stream::open(&site.serve, &format!("{EVENTS}?period=week&users=ada"), &[]).await;
     let mut name = stream.one("started").await["period"]["name"].as_str().unwrap().to_owned();
-    let (mut shown, mut next_door) = (0, 0);
+    let (mut shown, mut followed) = (0, 0);
     let mut came = None;
     let begun = Instant::now();
-    while shown == 0 || next_door < 2 {
+    while shown == 0 || followed < 2 {
         assert!(
             begun.elapsed() < stream::PATIENCE,
-            "{shown} scores were shown in their weeks, {next_door} weeks followed"
+            "{shown} scores were shown in their weeks, {followed} weeks followed"
         );
         let turn = match came.take() {
             Some(turn) => turn,
@@ -365,7 +365,7 @@ async fn a_period_that_ends_says_so_and_the_next_one_goes_on() {
         let (ended, next) = (week(&turn["ended"]), week(&turn["next"]));
         // On a machine that stands still for a week it is another one.
         assert!(ended < next, "{turn}");
-        next_door += u32::from(next == ended + 1);
+        followed += u32::from(next == ended + 1);
         // A score of the new period shows there.
         post(&site, "ada", 5).await;
         let is_turn = |event: &Event| event.kind == "period";

@@ -23,8 +23,8 @@ use crate::{
         load::{Load, key},
         own_redis,
         record::Record,
-        spawn_serve,
-        spoiler::{Spoiler, connect},
+        redis_connection, spawn_serve,
+        spoiler::Spoiler,
         verdict,
     },
 };
@@ -111,7 +111,7 @@ async fn redis_fails_in_every_way() {
     pass(Duration::from_secs(3)).await;
 
     let began = Instant::now();
-    let mut connection = connect(&redis).await;
+    let mut connection = redis_connection(&redis.url()).await;
     while began.elapsed() < PHASE {
         cmd("FLUSHALL").exec_async(&mut connection).await.expect("an empty Redis");
         pass(Duration::from_millis(100)).await;

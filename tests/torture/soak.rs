@@ -27,8 +27,8 @@ use crate::{
         load::key,
         own_postgres, own_redis,
         proxy::{Proxy, Way},
+        redis_connection,
         sender::Sender,
-        spoiler::connect,
     },
 };
 
@@ -111,7 +111,10 @@ impl Site {
                 block_in_place(|| self.redis.start_again()).expect("Redis is back");
             }
             Fault::RedisFlushed => {
-                cmd("FLUSHALL").exec_async(&mut connect(&self.redis).await).await.expect("an empty Redis");
+                cmd("FLUSHALL")
+                    .exec_async(&mut redis_connection(&self.redis.url()).await)
+                    .await
+                    .expect("an empty Redis");
             }
             Fault::RedisFrozen => {
                 self.redis.pause().expect("a frozen Redis");

@@ -9,7 +9,7 @@ use sqlx::{Connection as _, PgConnection, raw_sql};
 
 use crate::{
     http_api::site::Site,
-    support::{Files, TestDb, import, redis_url, run, spoiler::patient},
+    support::{Files, TestDb, import, redis_connection, redis_url, run},
 };
 
 pub const OLD_ID: &str = "ada-lovelace-1815";
@@ -86,7 +86,7 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
         .await
         .unwrap();
     assert!(keeps_lane, "{OLD_ID} and {new_id} are of different lanes");
-    let mut redis = patient(&redis_url().await).await;
+    let mut redis = redis_connection(&redis_url().await).await;
     let mut closed = cmd("KEYS");
     let closed: Vec<String> =
         closed.arg(format!("{}:closed:*", db.redis_prefix())).query_async(&mut redis).await.unwrap();

@@ -10,6 +10,7 @@ use centile::{
     local::{LocalPostgres, LocalRedis, PostgresOptions},
     store::migrate::migrate_url,
 };
+use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
 use tokio::{sync::OnceCell, task::JoinHandle};
 
@@ -38,6 +39,13 @@ async fn servers() -> &'static Servers {
             Servers { postgres, redis }
         })
         .await
+}
+
+/// A connection to the Redis at `url` that waits as long as it takes: by itself a client gives up after half a second.
+pub async fn redis_connection(url: &str) -> MultiplexedConnection {
+    let patient = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
+    let client = Client::open(url).expect("a client");
+    client.get_multiplexed_async_connection_with_config(&patient).await.expect("a connection")
 }
 
 /// The shared Redis: use it with a prefix of your own ([`TestDb::redis_prefix`]), and never FLUSHALL it.

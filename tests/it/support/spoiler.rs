@@ -3,20 +3,10 @@
 use std::time::{Duration, Instant};
 
 use centile::local::LocalRedis;
-use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection, cmd};
+use deadpool_redis::redis::{aio::MultiplexedConnection, cmd};
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-/// A connection to a Redis that waits for it as long as it takes: by itself a client gives up after half a second.
-pub async fn patient(url: &str) -> MultiplexedConnection {
-    let as_long = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
-    let client = Client::open(url).expect("a client");
-    client.get_multiplexed_async_connection_with_config(&as_long).await.expect("a connection")
-}
-
-/// A connection to a Redis of a test's own.
-pub async fn connect(redis: &LocalRedis) -> MultiplexedConnection {
-    patient(&redis.url()).await
-}
+use super::redis_connection;
 
 /// One who overwrites what Centile keeps there.
 pub struct Spoiler {
@@ -33,7 +23,7 @@ impl Spoiler {
     /// For the keys that begin with `prefix`.
     pub async fn new(redis: &LocalRedis, prefix: String) -> Self {
         let rng = StdRng::seed_from_u64(rand::random());
-        Self { redis: connect(redis).await, prefix, rng, old: Vec::new(), spoiled: 0 }
+        Self { redis: redis_connection(&redis.url()).await, prefix, rng, old: Vec::new(), spoiled: 0 }
     }
 
     /// Overwrites everything again and again for a while.
