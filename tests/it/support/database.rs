@@ -14,12 +14,23 @@ use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConne
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
 use tokio::{sync::OnceCell, task::JoinHandle};
 
-use super::{folder, next_number};
+use super::{folder, folder_on_disk, next_number};
 
 /// The migrated database that tests get copies of.
 const TEMPLATE: &str = "centile_template";
 /// How long something may take that does happen.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Settings of the shared PostgreSQL, which no test kills and nobody restores: it writes no more than queries need.
+const SHARED_SETTINGS: [(&str, &str); 7] = [
+    ("full_page_writes", "off"),
+    ("wal_level", "minimal"),
+    ("max_wal_senders", "0"),
+    ("wal_compression", "off"),
+    ("checkpoint_timeout", "1h"),
+    ("max_wal_size", "512MB"),
+    ("autovacuum", "off"),
+];
 
 /// The servers that the tests of this process share.
 struct Servers {
@@ -32,7 +43,9 @@ async fn servers() -> &'static Servers {
     static SERVERS: OnceCell<Servers> = OnceCell::const_new();
     SERVERS
         .get_or_init(|| async {
-            let postgres = LocalPostgres::start(&folder("postgres"), PostgresOptions::ephemeral()).unwrap();
+            let settings = SHARED_SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+            let options = PostgresOptions { settings, ..PostgresOptions::ephemeral() };
+            let postgres = LocalPostgres::start(&folder("postgres"), options).unwrap();
             let redis = LocalRedis::start(&folder("redis")).unwrap();
             execute(&postgres.url("postgres"), format!("CREATE DATABASE {TEMPLATE}")).await.unwrap();
             migrate_url(&postgres.url(TEMPLATE)).await.unwrap();
@@ -53,9 +66,10 @@ pub async fn redis_url() -> String {
     servers().await.redis.url()
 }
 
-/// A migrated PostgreSQL (database `postgres`) for one test alone, which may stop and kill it.
+/// A migrated PostgreSQL (database `postgres`) for one test alone, which may stop and kill it. With `fsync` it lives on disk.
 pub async fn own_postgres(options: PostgresOptions) -> LocalPostgres {
-    let server = LocalPostgres::start(&folder("own-postgres"), options).unwrap();
+    let folder = if options.fsync { folder_on_disk("own-postgres") } else { folder("own-postgres") };
+    let server = LocalPostgres::start(&folder, options).unwrap();
     migrate_url(&server.url("postgres")).await.unwrap();
     server
 }

@@ -24,6 +24,7 @@ pub mod sender;
 mod serve;
 pub mod spoiler;
 pub mod verdict;
+pub mod wait;
 
 pub use command::{Ran, make_key, run, run_at, spawn};
 pub use database::{TestDb, own_postgres, own_redis, redis_connection, redis_url};
@@ -33,9 +34,17 @@ pub use serve::{Serve, spawn_serve};
 use std::{
     path::{Path, PathBuf},
     process::Command,
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
+
+/// The file system in memory that Linux offers.
+const MEMORY: &str = "/dev/shm";
+/// Kilobytes that have to be free in [`MEMORY`] for servers to live there; a run of the whole suite takes about a third.
+const MEMORY_WANTED: u64 = 6 << 20;
 
 /// A number that no other call in this process gets.
 pub fn next_number() -> u32 {
@@ -43,10 +52,33 @@ pub fn next_number() -> u32 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A folder inside the project for one server of this test process; `make test` waits for all of these to be gone.
+/// A new folder for one server of this test process: in memory (`/dev/shm`) if there is room, else inside the project.
+/// `make test` waits until all of these are gone.
 pub fn folder(what: &str) -> PathBuf {
-    let name = format!(".centile/test-{}-{what}-{}", std::process::id(), next_number());
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+    static IN_MEMORY: LazyLock<bool> =
+        LazyLock::new(|| free_kilobytes(MEMORY).is_some_and(|free| free >= MEMORY_WANTED));
+    if *IN_MEMORY { new_folder(Path::new(MEMORY), "centile-test", what) } else { folder_on_disk(what) }
+}
+
+/// A new folder inside the project, for a server whose data have to reach the disk.
+pub fn folder_on_disk(what: &str) -> PathBuf {
+    new_folder(Path::new(env!("CARGO_MANIFEST_DIR")), ".centile/test", what)
+}
+
+fn new_folder(base: &Path, prefix: &str, what: &str) -> PathBuf {
+    base.join(format!("{prefix}-{}-{what}-{}", std::process::id(), next_number()))
+}
+
+/// Free space of the file system that holds `folder`, as `df` prints it.
+fn free_kilobytes(folder: &str) -> Option<u64> {
+    let output = Command::new("df").arg("-Pk").arg(folder).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.lines().nth(1)?.split_whitespace().nth(3)?.parse().ok()
+}
+
+/// The amount of random work: `quick` in `make test`, `full` in `make torture`, which sets `CENTILE_FULL=1`.
+pub fn amount<T>(quick: T, full: T) -> T {
+    if std::env::var_os("CENTILE_FULL").is_some_and(|flag| flag == "1") { full } else { quick }
 }
 
 /// A client that gives a connection up before the service does (after 75 seconds): a request that crosses with the service's
