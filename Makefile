@@ -3,10 +3,11 @@
 SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 TOOLS := .centile/tools
-SQLX := $(TOOLS)/bin/cargo-sqlx
+# Built once for each version, and kept until `make clean`.
 SQLX_VERSION := 0.9.0
-DENY := $(TOOLS)/bin/cargo-deny
+SQLX := $(TOOLS)/sqlx-cli-$(SQLX_VERSION)/bin/cargo-sqlx
 DENY_VERSION := 0.20.2
+DENY := $(TOOLS)/cargo-deny-$(DENY_VERSION)/bin/cargo-deny
 # How long `make fuzz` feeds each reader.
 FUZZ_SECONDS := 600
 # Which tests: make test TESTARGS='--test it http_'
@@ -34,16 +35,12 @@ test: setup ## Runs all tests, against servers of their own
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status
 
-check: setup $(SQLX) $(DENY) ## Checks format, lints, licences and sources of what is built on, sql/schema.sql, .sqlx and clients/
+check: setup $(DENY) ## Checks format, lints, licences and sources of dependencies, and clients/
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(DENY) --locked check --hide-inclusion-graph licenses bans sources
 	@$(MAKE) --no-print-directory advisories
-	cargo clippy --all-targets -- -D warnings
-	cargo clippy --test torture -- -D warnings
-	cargo run --quiet --example devdb -- schema-check
-	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" cargo run --quiet --example devdb -- \
-		with-database cargo sqlx prepare --check -- --all-targets
+	cargo clippy --all-targets --test torture -- -D warnings
 	scripts/setup.sh test
 	scripts/clients.sh check
 
@@ -73,6 +70,7 @@ torture: setup ## Tries and measures what takes hours: faults, overload, a soak,
 	@scripts/setup.sh bench
 	@scripts/setup.sh test
 	@status=0; cargo test --release --test torture -- --nocapture --test-threads 1 || status=$$?; cat $(TARGET)/torture/report.md; exit $$status
+	CENTILE_FULL=1 cargo test --test it
 	cargo bench --bench close
 	cargo bench --bench layout
 	cargo bench --bench growth
@@ -96,20 +94,19 @@ fmt: ## Formats the Rust code
 	cargo fmt
 
 schema: setup ## Writes sql/schema.sql anew, after a change of migrations/ or sql/
-	cargo run --quiet --example devdb -- schema
+	UPDATE_SNAPSHOTS=1 cargo test --quiet --test it sql_generated::the_dump
 
 # A query that .sqlx does not hold yet keeps the crate from being built, and with it the tool that would help. The tool of
 # the last build does as well: it reads migrations/ and sql/ as they are now.
 prepare: setup $(SQLX) ## Writes .sqlx anew, after a change of queries
 	cargo build --quiet --example devdb || test -x $(TARGET)/debug/examples/devdb
-	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(TARGET)/debug/examples/devdb \
-		with-database cargo sqlx prepare -- --all-targets
+	PATH="$(CURDIR)/$(dir $(SQLX)):$$PATH" $(TARGET)/debug/examples/devdb cargo sqlx prepare -- --all-targets
 
 $(SQLX):
-	cargo install sqlx-cli --version $(SQLX_VERSION) --locked --no-default-features --features postgres --root $(TOOLS)
+	cargo install sqlx-cli --version $(SQLX_VERSION) --locked --no-default-features --features postgres --root $(TOOLS)/sqlx-cli-$(SQLX_VERSION)
 
 $(DENY):
-	cargo install cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS)
+	cargo install cargo-deny --version $(DENY_VERSION) --locked --root $(TOOLS)/cargo-deny-$(DENY_VERSION)
 
 clean: ## Removes what was built, and the demo's data
 	cargo clean

@@ -1,15 +1,13 @@
-//! A throw-away PostgreSQL with Centile's schema, for `make schema`, `make prepare` and `make check`:
+//! Runs a command with a throw-away PostgreSQL that has Centile's schema, for `make prepare`:
 //!
 //! ```text
-//! devdb schema                 writes sql/schema.sql
-//! devdb schema-check           fails when sql/schema.sql is not what the migrations and sql/ make
-//! devdb with-database CMD …    runs CMD with DATABASE_URL set, and SQLX_OFFLINE=false
+//! devdb CMD …    runs CMD with DATABASE_URL set, and SQLX_OFFLINE=false
 //! ```
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(clippy::print_stderr, reason = "a command-line tool")]
 
 use std::{
-    env, fs,
-    path::{Path, PathBuf},
+    env,
+    path::PathBuf,
     process::{Command, ExitCode},
 };
 
@@ -19,24 +17,9 @@ use centile::{
     store::migrate::{Files, migrate_to},
 };
 
-/// Tables of one shape, of which the dump shows one or none: bucket tables but the first, months of the ledger.
-const REPEATED: [&str; 3] = [
-    "centile_store.leaderboard_bucket_0[1-9]",
-    "centile_store.leaderboard_bucket_[1-9][0-9]",
-    "centile_store.score_transactions_[0-9]*",
-];
-
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let arguments: Vec<String> = env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let result = match arguments.as_slice() {
-        ["schema"] => write_schema().await,
-        ["schema-check"] => check_schema().await,
-        ["with-database", command, arguments @ ..] => with_database(command, arguments).await,
-        _ => Err(Error::invalid("arguments", "give schema, schema-check, or with-database and a command")),
-    };
-    match result {
+    match run().await {
         Ok(code) => code,
         Err(error) => {
             eprintln!("devdb: {error}");
@@ -45,102 +28,20 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The repository: where cargo runs us, else where we are run.
-fn root() -> PathBuf {
-    env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from)
-}
-
-fn schema_file() -> PathBuf {
-    root().join("sql/schema.sql")
-}
-
-async fn start() -> Result<LocalPostgres> {
-    let dir = root().join(format!(".centile/dev-{}", std::process::id()));
+async fn run() -> Result<ExitCode> {
+    let mut arguments = env::args_os().skip(1);
+    let command = arguments.next().ok_or_else(|| Error::invalid("arguments", "give a command"))?;
+    // The repository: where cargo runs this program, else the working directory.
+    let root = env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("."), PathBuf::from);
+    let dir = root.join(format!(".centile/dev-{}", std::process::id()));
     let server = LocalPostgres::start(&dir, PostgresOptions::ephemeral())?;
     // The files of now, not those this tool was built from: see CONTRIBUTING.md on new queries.
-    migrate_to(&server.url("postgres"), &Files::read(&root())?).await?;
-    Ok(server)
-}
-
-async fn write_schema() -> Result<ExitCode> {
-    let server = start().await?;
-    fs::write(schema_file(), dump(&server)?).map_err(|error| failed("write sql/schema.sql", &error))?;
-    println!("sql/schema.sql written");
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn check_schema() -> Result<ExitCode> {
-    let server = start().await?;
-    let there = fs::read_to_string(schema_file()).unwrap_or_default();
-    let header = heading(server.version());
-    // The same schema reads differently from another major version's pg_dump.
-    if there.starts_with("-- ") && !there.starts_with(&header) {
-        let theirs = there.lines().next().unwrap_or_default().trim_start_matches("-- ");
-        println!("sql/schema.sql not compared: this is PostgreSQL {}; it says: {theirs}", server.version());
-        return Ok(ExitCode::SUCCESS);
-    }
-    let now = dump(&server)?;
-    if there == now {
-        println!("sql/schema.sql is current");
-        return Ok(ExitCode::SUCCESS);
-    }
-    let fresh = root().join(format!(".centile/schema-{}.sql", std::process::id()));
-    fs::write(&fresh, now).map_err(|error| failed("write the fresh dump", &error))?;
-    Command::new("diff").arg("-u").args([&schema_file(), &fresh]).status().ok();
-    fs::remove_file(&fresh).ok();
-    eprintln!("sql/schema.sql is out of date: run `make schema` and commit it");
-    Ok(ExitCode::FAILURE)
-}
-
-async fn with_database(command: &str, arguments: &[&str]) -> Result<ExitCode> {
-    let server = start().await?;
-    let status = Command::new(command)
+    migrate_to(&server.url("postgres"), &Files::read(&root)?).await?;
+    let status = Command::new(&command)
         .args(arguments)
         .env("DATABASE_URL", server.url("postgres"))
         .env("SQLX_OFFLINE", "false")
         .status()
-        .map_err(|error| failed(command, &error))?;
+        .map_err(|error| Error::Internal(format!("cannot run {}: {error}", command.display())))?;
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn heading(version: u32) -> String {
-    format!("-- The whole schema, from pg_dump of PostgreSQL {version}. Generated by `make schema`; do not edit.\n")
-}
-
-/// The schema as SQL, without what changes from one run or machine to the next.
-fn dump(server: &LocalPostgres) -> Result<String> {
-    let output = Command::new(server.program("pg_dump"))
-        .args(["--schema-only", "--no-owner", "--schema=centile*"])
-        .args(REPEATED.map(|pattern| format!("--exclude-table={pattern}")))
-        .arg(server.url("postgres"))
-        .current_dir(Path::new("/"))
-        .output()
-        .map_err(|error| failed("run pg_dump", &error))?;
-    if !output.status.success() {
-        return Err(Error::Internal(format!("pg_dump failed: {}", String::from_utf8_lossy(&output.stderr))));
-    }
-    let mut text = heading(server.version());
-    text.push_str("-- Shown once for all of their shape: leaderboard_bucket_00; left out: the months of the ledger.\n");
-    let (mut blank, mut preamble) = (true, true);
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        preamble &= !line.starts_with("CREATE ");
-        // pg_dump's own comments and settings. Those of function bodies stay: they look different, or come later.
-        let comment = line == "--"
-            || ["-- Name: ", "-- Dumped ", "-- PostgreSQL database dump"].iter().any(|start| line.starts_with(start));
-        let setting = line.starts_with("SET default_table") || line.starts_with("\\unrestrict ");
-        if preamble || comment || setting || (line.is_empty() && blank) {
-            continue;
-        }
-        blank = line.is_empty();
-        text.push_str(line);
-        text.push('\n');
-    }
-    let end = text.trim_end().len();
-    text.truncate(end);
-    text.push('\n');
-    Ok(text)
-}
-
-fn failed(what: &str, error: &std::io::Error) -> Error {
-    Error::Internal(format!("cannot {what}: {error}"))
 }

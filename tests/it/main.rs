@@ -47,6 +47,7 @@ mod real_data;
 mod secrets;
 mod sql_boundary;
 mod sql_contract;
+mod sql_generated;
 mod sql_layout;
 mod sql_period;
 mod sql_property;
