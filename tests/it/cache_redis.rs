@@ -3,7 +3,7 @@
 use std::{
     path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use centile::{
@@ -12,13 +12,12 @@ use centile::{
 };
 use deadpool_redis::redis::{self, aio::MultiplexedConnection};
 
-use crate::support::redis_connection;
+use crate::support::{
+    redis_connection,
+    wait::{until, within},
+};
 
 const PREFIX: &str = "test";
-/// How long something that must happen may take on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(20);
-/// Far more than the 50 ms that a call may take, far less than a call that hangs.
-const BOUNDED: Duration = Duration::from_secs(5);
 
 /// A Redis of this test's own, a cache in it, and a way past the cache.
 struct Fixture {
@@ -42,21 +41,28 @@ impl Fixture {
 
     /// Puts and gets until what was put comes back.
     async fn wait_until_it_works(&self) {
-        let deadline = Instant::now() + DEADLINE;
-        loop {
+        until("the cache works", async || {
             self.cache.put(&user("probe"), b"alive".to_vec()).await;
-            if self.cache.get(&user("probe")).await.is_some() {
-                return;
-            }
-            assert!(Instant::now() < deadline, "the cache does not recover: {:?}", self.cache.counts());
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            self.cache.get(&user("probe")).await.is_some()
+        })
+        .await;
     }
 
-    /// Gets what must be a miss, and comes back in time.
+    /// Gets a key that must be a miss, also when Redis does not answer.
     async fn expect_miss(&self, key: &CacheKey) {
-        let found = tokio::time::timeout(BOUNDED, self.cache.get(key)).await.expect("a get that returns");
+        let found = within("a get returns", self.cache.get(key)).await;
         assert_eq!(found, None, "{key}");
+    }
+
+    /// Gets a key, always a miss, until the cache no longer calls Redis. Returns the failed calls until then.
+    async fn until_left_alone(&self) -> u64 {
+        until("the cache leaves Redis alone", async || {
+            self.expect_miss(&user("ann")).await;
+            self.cache.counts().left_alone > 0
+        })
+        .await;
+        let counts = self.cache.counts();
+        counts.timeouts + counts.connection_failures
     }
 }
 
@@ -78,26 +84,30 @@ async fn values_come_back_until_their_lifetime_or_a_flush() {
     let cache = &fixture.cache;
     let counts = CacheKey::Counts { ranking: 3, version: "7-1-5.12".to_owned() };
     let top = CacheKey::Top { epoch: "7-1-5".to_owned(), ranking: 3, size: 100 };
-    assert!(cache.is_reachable().await);
+    until("Redis is reachable", async || cache.is_reachable().await).await;
     let mut direct = fixture.direct().await;
-    let (begun, mut gets) = (Instant::now(), 0);
+    let (mut begun, mut gets) = (Instant::now(), 0);
     for (key, lifetime) in [(&counts, 60), (&top, 60), (&user("a b:\r\n"), 300), (&closed(4), 86_400)] {
         let values = [&[][..], b"value", &[0, 1, 13, 10, 255], &vec![9; 1 << 20]];
         for (turn, value) in values.into_iter().enumerate() {
-            loop {
+            until("a value comes back", async || {
+                begun = Instant::now();
                 cache.put(key, value.to_vec()).await;
                 let found = cache.get(key).await;
                 gets += 1;
                 if found.as_deref() == Some(value) {
-                    break;
+                    return true;
                 }
-                // On a busy machine a call takes longer than it may: then it is a miss, or what was put before.
+                // A call that times out on a busy machine is a miss, or leaves the earlier value.
                 assert!(found.is_none_or(|found| values[..turn].contains(&&*found)), "{key}");
-                assert!(cache.counts().timeouts > 0 && begun.elapsed() < DEADLINE, "{key}: {:?}", cache.counts());
-            }
+                assert!(cache.counts().timeouts > 0, "{key}: {:?}", cache.counts());
+                false
+            })
+            .await;
         }
         let seconds: i64 = redis::cmd("TTL").arg(full(key)).query_async(&mut direct).await.expect("TTL");
-        assert!(seconds <= lifetime && seconds >= lifetime - 20, "{key}: {seconds} s");
+        let passed = i64::try_from(begun.elapsed().as_secs()).expect("a small number") + 1;
+        assert!((lifetime - passed..=lifetime).contains(&seconds), "{key}: {seconds} s");
     }
     let () = redis::cmd("FLUSHALL").query_async(&mut direct).await.expect("FLUSHALL");
     fixture.expect_miss(&top).await;
@@ -127,27 +137,23 @@ async fn garbage_under_its_keys_is_a_miss_and_is_overwritten() {
     for (number, command) in garbage.iter_mut().enumerate() {
         let () = redis::cmd("DEL").arg(&name).query_async(&mut direct).await.expect("DEL");
         let () = command.query_async(&mut direct).await.expect("garbage");
-        let (before, deadline) = (cache.counts().mismatches, Instant::now() + DEADLINE);
-        // On a busy machine a call may take longer than it is waited for; then nobody has seen what is there.
-        loop {
+        let before = cache.counts().mismatches;
+        // A call that times out on a busy machine reads nothing.
+        until(&format!("the cache reads garbage of kind {number}"), async || {
             fixture.expect_miss(&user("ann")).await;
-            if cache.counts().mismatches > before {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            assert!(Instant::now() < deadline, "kind {number} is not seen through: {:?}", cache.counts());
-        }
-        loop {
+            cache.counts().mismatches > before
+        })
+        .await;
+        until("a put overwrites the garbage", async || {
             cache.put(&user("ann"), b"ann".to_vec()).await;
-            match cache.get(&user("ann")).await {
-                Some(found) => break assert_eq!(found, b"ann"),
-                None => assert!(cache.counts().timeouts > 0 && Instant::now() < deadline, "{:?}", cache.counts()),
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            let found = cache.get(&user("ann")).await;
+            assert!(found.is_some() || cache.counts().timeouts > 0, "{:?}", cache.counts());
+            found.inspect(|found| assert_eq!(found, b"ann")).is_some()
+        })
+        .await;
     }
     let counts = cache.counts();
-    // Seen a second time where the put came too late.
+    // A put that times out leaves the garbage for another read.
     assert!(counts.timeouts > 0 || counts.mismatches == garbage.len() as u64, "{counts:?}");
     assert!(!cache.is_left_alone(), "garbage is not Redis's failure");
 }
@@ -157,17 +163,13 @@ async fn a_frozen_redis_is_a_miss_and_then_left_alone() {
     let mut fixture = Fixture::new();
     fixture.wait_until_it_works().await;
     fixture.redis.pause().expect("SIGSTOP");
-    for _ in 0..5 {
+    let before = fixture.cache.counts();
+    for failures in 1..=5 {
         assert!(!fixture.cache.is_left_alone());
         fixture.expect_miss(&user("ann")).await;
+        assert_eq!(fixture.cache.counts().timeouts, before.timeouts + failures);
     }
-    assert!(fixture.cache.is_left_alone(), "after five failures");
-    let deadline = Instant::now() + DEADLINE;
-    while fixture.cache.counts().left_alone == 0 {
-        fixture.expect_miss(&user("ann")).await;
-        assert!(Instant::now() < deadline, "{:?}", fixture.cache.counts());
-    }
-    assert!(fixture.cache.counts().timeouts >= 5, "{:?}", fixture.cache.counts());
+    fixture.until_left_alone().await;
     assert!(!fixture.cache.is_reachable().await);
     fixture.redis.resume().expect("SIGCONT");
     fixture.wait_until_it_works().await;
@@ -190,7 +192,7 @@ async fn an_answer_that_comes_too_late_is_nobody_elses() {
         fixture.redis.resume().expect("SIGCONT");
         fixture.wait_until_it_works().await;
         for number in 0..64 {
-            // A miss is allowed on a busy machine, another value never.
+            // A miss is allowed on a busy machine, another key's value never.
             let found = fixture.cache.get(&closed(number)).await;
             assert!(found.is_none_or(|value| value == number.to_be_bytes()), "{number}");
         }
@@ -203,11 +205,14 @@ async fn a_killed_redis_is_a_miss_and_may_come_back() {
     let mut fixture = Fixture::new();
     fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
     fixture.redis.kill_hard().expect("SIGKILL");
-    for _ in 0..8 {
-        fixture.expect_miss(&user("ann")).await;
+    let failures = fixture.until_left_alone().await;
+    assert!(failures >= 5, "{:?}", fixture.cache.counts());
+    let left_alone = fixture.cache.counts().left_alone;
+    until("a put leaves Redis alone", async || {
         fixture.cache.put(&user("ann"), b"ann".to_vec()).await;
-    }
-    assert!(fixture.cache.is_left_alone());
+        fixture.cache.counts().left_alone > left_alone
+    })
+    .await;
     assert!(fixture.cache.counts().connection_failures > 0, "{:?}", fixture.cache.counts());
     fixture.redis.start_again().expect("a new start");
     fixture.wait_until_it_works().await;

@@ -24,11 +24,11 @@ fn event(user: &str, points: i64) -> Value {
     json!({"user_id": user, "points": points})
 }
 
-/// What becomes of scores of one player, sent one by one: the new score of all time, or the status of the refusal.
-async fn played(site: &Site, user: &str, points: &[i64]) -> Vec<Value> {
+/// Sends scores of one player one by one. Returns the new all-time score after each, or the status of the refusal.
+async fn played(site: &Site, board: &str, user: &str, points: &[i64]) -> Vec<Value> {
     let mut seen = Vec::new();
     for points in points {
-        let answer = site.post(SCORES, event(user, *points)).await;
+        let answer = site.post(&format!("/v1/boards/{board}/scores"), event(user, *points)).await;
         seen.push(match answer.status {
             200 => answer.body["periods"]["all_time"]["score"].clone(),
             status => json!({ "status": status, "detail": answer.body["detail"] }),
@@ -184,7 +184,7 @@ async fn gains_are_counted_as_each_mode_has_them() {
     let db = TestDb::new().await;
     let site = site(&db).await;
     let at = "(now() - interval '40 days')";
-    for (rules, before, points, wanted) in [
+    for (number, (mut rules, before, points, wanted)) in (1..).zip([
         // What was lost makes no room: 60 + 30 + 10 are won.
         (
             json!({"mode": "sum", "gain_max": {"day": 100}}),
@@ -230,15 +230,16 @@ async fn gains_are_counted_as_each_mode_has_them() {
             vec![601, 600, 601],
             json!(["101", 600, "101"]),
         ),
-    ] {
-        db.execute("TRUNCATE centile_store.boards CASCADE").await;
-        db.execute("TRUNCATE centile_store.score_transactions, centile_store.leaderboard, centile_store.users").await;
+    ]) {
+        let board = format!("board-{number}");
+        rules["slug"] = json!(board);
         site.board(rules.clone(), &[]).await;
         if let Some(before) = before {
             db.execute("SELECT centile.ensure_users('{ada}')").await;
-            db.execute(&format!("SELECT centile.correct_score('main', 'ada', {before}, {at}, 'then', 'dora')")).await;
+            db.execute(&format!("SELECT centile.correct_score('{board}', 'ada', {before}, {at}, 'then', 'dora')"))
+                .await;
         }
-        let seen = played(&site, "ada", &points).await;
+        let seen = played(&site, &board, "ada", &points).await;
         // A refusal by the gain that it would have been.
         let told = seen.iter().map(|one| match one["detail"].as_str() {
             Some(detail) => json!(detail.rsplit("not ").next()),

@@ -4,18 +4,15 @@ mod act;
 mod caller;
 pub mod site;
 
-use std::time::Duration;
-
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{
     Method,
     header::{ETAG, IF_NONE_MATCH, LOCATION},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 use self::site::Site;
-use crate::support::TestDb;
+use crate::support::{TestDb, wait::until};
 
 /// The players of a list with one of their members: `[("ada", 1), …]`.
 fn column(list: &Value, name: &str) -> Vec<(String, i64)> {
@@ -185,11 +182,8 @@ async fn a_top_has_a_tag_and_is_never_behind() {
         assert_eq!(column(&top["scores"], "score"), pairs([("ada", 100), ("bob", score)]));
     }
     site.json(Method::PUT, "/v1/users/bob", &site.server_key, json!({"name": "Robert"}).to_string()).await.is(200);
-    let end = Instant::now() + Duration::from_secs(2);
-    while site.get(path).await.is(200)["scores"][1]["user_name"] != "Robert" {
-        assert!(Instant::now() < end, "a rename is not seen");
-        sleep(Duration::from_millis(20)).await;
-    }
+    until("the top shows the new name", async || site.get(path).await.is(200)["scores"][1]["user_name"] == "Robert")
+        .await;
 }
 
 #[tokio::test]

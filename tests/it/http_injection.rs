@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, PgPool};
 
 use crate::{
     http_api::site::{Answer, Site},
-    support::{TestDb, audit, next_number, run},
+    support::{TestDb, amount, audit, next_number, run},
 };
 
 /// What would end a text, a statement or an identifier, wait, read what nobody may, or change what is there; and what only looks
@@ -315,6 +315,10 @@ async fn sql_in_a_text_is_a_text() {
         count(&pool, "score_transactions WHERE kind = 'score'").await,
     ];
 
+    // In quick mode each place gets a part of the corpus, another one than the place before and than in the last run.
+    let mut first: usize = rand::random_range(0..CORPUS.len());
+    let some = amount(5, CORPUS.len());
+    eprintln!("the first place gets {some} texts from number {first} on");
     let mut done = Done::default();
     for call in document.calls() {
         let mut places = Vec::new();
@@ -330,7 +334,9 @@ async fn sql_in_a_text_is_a_text() {
             document.fields(&call.body, &[], &mut places);
         }
         for place in places {
-            for text in CORPUS {
+            let texts = CORPUS.into_iter().cycle().skip(first).take(some);
+            first = (first + some) % CORPUS.len();
+            for text in texts {
                 let Some(answer) = send(&site, &document, &call, &place, text, id).await else { continue };
                 let Call { method, path, .. } = &call;
                 assert!(answer.status < 500, "{method} {path}, {text:?} in {place}: {answer:?}");
@@ -341,15 +347,18 @@ async fn sql_in_a_text_is_a_text() {
                 if matches!((path.as_str(), &place), ("/v1/users/{user_id}", Place::Field(names)) if names[0] == "name")
                     && method == Method::PUT
                 {
-                    assert_eq!(answer.body["name"], *text, "{answer:?}");
+                    assert_eq!(answer.body["name"], text, "{answer:?}");
                 }
                 done.note(&call, &answer);
             }
         }
     }
     eprintln!("{} requests were answered {:?}", done.requests, done.statuses);
-    assert!(done.requests > 1_500 && done.statuses[&200] > 100, "too little was tried, or too little went through");
-    assert!(done.keys > 10 && done.scores > 20 && done.acts > 20, "texts that may be anything were refused");
+    let Done { requests, keys, scores, acts, .. } = done;
+    let least = amount([300, 20, 1, 4, 4], [1_500, 100, 10, 20, 20]);
+    let met = [requests, done.statuses[&200]].map(|count| i64::try_from(count).expect("a small number"));
+    assert!(met[0] > least[0] && met[1] > least[1], "too few requests were sent or accepted");
+    assert!(keys > least[2] && scores > least[3] && acts > least[4], "requests with free text were refused");
 
     // Nothing is there that was not asked for, and nothing is gone.
     assert_eq!(db.dump(), schema, "the schema");

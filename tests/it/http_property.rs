@@ -18,17 +18,12 @@ use crate::{
     pooler,
     sql_property::{Reproducible, seeds},
     support::{
-        TestDb, folder,
+        TestDb, amount, folder,
         pooler::Pooler,
         random::{Operation, RULES, Source},
         redis_url,
     },
 };
-
-/// Cases through a pooler.
-const POOLED: u64 = 3;
-/// Operations of a case; everything is read after every few of them.
-const OPERATIONS: u32 = 16;
 
 /// A user as the tests know it from outside.
 #[derive(Debug, Clone)]
@@ -62,7 +57,7 @@ async fn through_a_pooler_every_answer_equals_the_oracle_too() {
         [pooler::serve(&db, &pooler, Some(&redis), &[]).await, pooler::serve(&db, &pooler, None, &[]).await];
     let client = Client::of(&db, instances);
     let pool = db.pool().await;
-    for seed in seeds(POOLED) {
+    for seed in seeds(amount(1, 3)) {
         let _named = Reproducible(seed);
         run(&client, &pool, seed).await;
     }
@@ -71,25 +66,26 @@ async fn through_a_pooler_every_answer_equals_the_oracle_too() {
 async fn run(client: &Client, pool: &PgPool, seed: u64) {
     let mut source = Source::new(seed);
     let mut boards = Vec::new();
-    for lanes in [1, 4] {
+    let of_one_board = if source.rng.random() { &[1] } else { &[4] };
+    for &lanes in amount(&of_one_board[..], &[1, 4]) {
         boards.push(Board::create(client, &mut source, &format!("b{seed}-{lanes}"), lanes).await);
     }
     let mut until_read = 0;
-    for _ in 0..OPERATIONS {
+    for _ in 0..amount(10, 16) {
         let operation = source.operation();
         perform(client, pool, &mut source, &mut boards, &operation).await;
         if until_read == 0 {
             until_read = source.rng.random_range(2..6);
             let players = find_players(pool, &source).await;
             for board in &mut boards {
-                board.read(client, &players, &mut source.rng, 3).await;
+                board.read(client, &players, &mut source.rng, amount(2, 3)).await;
             }
         }
         until_read -= 1;
     }
     let players = find_players(pool, &source).await;
     for board in &mut boards {
-        board.read(client, &players, &mut source.rng, usize::MAX).await;
+        board.read(client, &players, &mut source.rng, amount(4, usize::MAX)).await;
     }
 }
 

@@ -1,26 +1,21 @@
 //! What must not make a writer wait or fail: the end of a period, and a new month of the ledger.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection, PgPool};
-use tokio::{sync::watch, task::JoinSet, time::timeout};
+use tokio::{sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Serve, TestDb, audit, boundary, client,
+    Serve, TestDb, amount, audit, boundary, client,
     load::{Load, key},
     redis_url, spawn_serve, verdict,
+    wait::{until, within},
 };
-
-/// How long boundaries are crossed.
-const CROSSING: Duration = Duration::from_secs(12);
 
 async fn count(pool: &PgPool, statement: &'static str) -> i64 {
     sqlx::query_scalar(statement).fetch_one(pool).await.expect(statement)
@@ -40,9 +35,10 @@ async fn four_lanes_cross_boundaries_under_load() {
     let load = Arc::new(load);
     let mut record = load.begin().await;
     let pool = db.pool().await;
-    let (stop, wanted) = (CancellationToken::new(), [("day", 10), ("week", 3), ("month", 2)]);
+    let wanted = amount([("day", 4), ("week", 2), ("month", 1)], [("day", 10), ("week", 3), ("month", 2)]);
+    let stop = CancellationToken::new();
     let crossing = async {
-        boundary::until_over(&pool, CROSSING, &wanted).await;
+        boundary::until_over(&pool, &wanted).await;
         stop.cancel();
     };
     let (more, ()) = tokio::join!(load.run(&stop), crossing);
@@ -89,11 +85,11 @@ impl Writers {
         Self { stop, written, callers }
     }
 
-    /// Waits until so many more writes are done. Panics when they do not come: somebody holds what a writer needs.
+    /// Waits until so many more writes are done. Fails the test if another session holds a lock that writers need.
     async fn go_on(&mut self, more: usize) {
         let wanted = *self.written.borrow() + more;
         let done = self.written.wait_for(|written| *written >= wanted);
-        timeout(Duration::from_mins(1), done).await.expect("writers go on").expect("writers");
+        within("writers go on", done).await.expect("writers");
     }
 
     /// Ends them; how many writes there were.
@@ -141,10 +137,10 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
 
     let mut maintenance = PgConnection::connect(db.url()).await.expect("a connection");
     let mut making = maintenance.begin().await.expect("a transaction");
-    // What waits for the dump, fails.
+    // A statement that waits for a lock of the dump fails.
     let made: i32 = sqlx::query_scalar(
         "SELECT centile.ensure_ledger_months(now() + interval '40 months', now() + interval '42 months')
-         FROM set_config('lock_timeout', '20s', true)",
+         FROM set_config('lock_timeout', '2min', true)",
     )
     .fetch_one(&mut *making)
     .await
@@ -178,12 +174,7 @@ async fn months_are_made_once_by_two_at_the_same_time() {
         let pool = pool.clone();
         async move { sqlx::query_scalar::<_, i32>(MAKE).fetch_one(&pool).await }
     });
-    let waiting = async {
-        while count(&pool, WAITING).await == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(Duration::from_mins(1), waiting).await.expect("the second waits");
+    until("the second waits", async || count(&pool, WAITING).await > 0).await;
     first.commit().await.expect("a commit");
     assert_eq!(second.await.expect("the second").expect("nothing is left to make"), 0);
 }

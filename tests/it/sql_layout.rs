@@ -6,6 +6,11 @@
 mod arena;
 mod first;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
 use rand::{RngExt as _, seq::IndexedRandom as _};
 use sqlx::{Connection as _, PgConnection};
 use tokio_util::sync::CancellationToken;
@@ -14,15 +19,16 @@ use self::arena::{Arena, Scores};
 use crate::{
     sql_property::{Reproducible, layout::check_ranking, seeds},
     support::{
-        TestDb, audit,
+        TestDb, amount, audit,
         layout::{self, Step},
+        wait::until,
     },
 };
 
 #[tokio::test]
 async fn every_step_keeps_every_rule_and_all_of_them_end_in_shape() {
     let db = TestDb::new().await;
-    for seed in seeds(3) {
+    for seed in seeds(amount(2, 3)) {
         let _named = Reproducible(seed);
         run(&db, seed).await;
     }
@@ -31,8 +37,8 @@ async fn every_step_keeps_every_rule_and_all_of_them_end_in_shape() {
 async fn run(db: &TestDb, seed: u64) {
     let mut arena = Arena::random(db, seed).await;
     let scores = Scores::ALL[usize::try_from(seed).unwrap() % Scores::ALL.len()];
-    let players = arena.rng.random_range(100..300);
-    for round in 0..3 {
+    let players = arena.rng.random_range(amount(50..120, 100..300));
+    for round in 0..amount(2, 3) {
         // Many come at once, then fewer; who is there already plays on.
         let newcomers = if round == 0 { players } else { players / 4 };
         for part in [newcomers / 2, newcomers - newcomers / 2] {
@@ -52,13 +58,13 @@ async fn run(db: &TestDb, seed: u64) {
 #[tokio::test]
 async fn stripes_whose_players_leave_are_merged() {
     let db = TestDb::new().await;
-    for seed in seeds(2) {
+    for seed in seeds(amount(1, 2)) {
         let _named = Reproducible(seed);
         let mut arena = Arena::random(&db, seed).await;
         // Too few to be spread over buckets: where many stripes share one.
         arena.aim(4, 1_000_000).await;
         arena.play(Scores::Uniform, 600).await;
-        arena.keep_and_check().await;
+        arena.keep().await;
         let before = arena.layout("before they leave").await.stripes().len();
         assert!(before > 100, "{before} stripes");
         // Some nineteen stay. Neighbours in a bucket may be as small as one player each, of whom an eighth would be 75: as many
@@ -73,7 +79,7 @@ async fn stripes_whose_players_leave_are_merged() {
 #[tokio::test]
 async fn stripes_that_are_large_beside_their_buckets_come_to_rest() {
     let db = TestDb::new().await;
-    for seed in seeds(2) {
+    for seed in seeds(amount(1, 2)) {
         let _named = Reproducible(seed);
         let mut arena = Arena::random(&db, seed).await;
         // A bucket's share is less than a stripe: no layout is even, and none may be sought for ever.
@@ -88,14 +94,14 @@ async fn stripes_that_are_large_beside_their_buckets_come_to_rest() {
 #[tokio::test]
 async fn a_rank_among_equals_reads_no_more_than_another() {
     let db = TestDb::new().await;
-    for seed in seeds(2) {
+    for seed in seeds(amount(1, 2)) {
         let _named = Reproducible(seed);
         let mut read = Vec::new();
         for scores in [Scores::Uniform, Scores::Equal] {
             let mut arena = Arena::random(&db, seed).await;
             // In the buckets that they come to: equals in a single one.
             arena.aim(40, 1_000_000).await;
-            arena.play(scores, 8_000).await;
+            arena.play(scores, amount(4_000, 8_000)).await;
             arena.tidy().await;
             read.push(arena.pages_read().await);
         }
@@ -143,10 +149,10 @@ async fn the_largest_stripes_are_split_first() {
     let db = TestDb::new().await;
     let mut arena = Arena::random(&db, 6).await;
     arena.aim(20, 50).await;
-    arena.play(Scores::Uniform, 1_000).await;
-    arena.keep_and_check().await;
+    arena.play(Scores::Uniform, 600).await;
+    arena.keep().await;
     // Evenly large until now.
-    arena.play(Scores::Uniform, 300).await;
+    arena.play(Scores::Uniform, 200).await;
     arena.aim(3, 1_000_000).await;
     for step in 0.. {
         let before = arena.largest_stripes().await;
@@ -209,7 +215,7 @@ async fn a_move_that_would_break_the_order_is_refused() {
     let mut arena = Arena::random(&db, 2).await;
     arena.aim(4, 50).await;
     arena.play(Scores::Uniform, 300).await;
-    arena.keep_and_check().await;
+    arena.keep().await;
     let layout = arena.layout("kept").await;
     let stripes: Vec<_> = layout.bounds().into_iter().zip(layout.stripes()).collect();
     let before = arena.dump().await;
@@ -285,41 +291,45 @@ async fn a_ranking_that_was_let_go_is_left_alone() {
     arena.keep_and_check().await;
 }
 
-/// Two keepers against each other and two writers, none of whom waits for another but in the database.
+/// Two tasks keep a layout in shape while two others write. Only the locks of the database order them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
     let db = TestDb::new().await;
-    for seed in seeds(2) {
+    for seed in seeds(amount(1, 2)) {
         let _named = Reproducible(seed);
         let mut arena = Arena::random(&db, seed).await;
         arena.aim(5, 50).await;
         arena.play(Scores::Uniform, 100).await;
-        let written = CancellationToken::new();
+        let (met, written) = (CancellationToken::new(), CancellationToken::new());
+        let done = [(); 2].map(|()| Arc::new(AtomicU32::new(0)));
         let mut keepers = Vec::new();
-        for _ in 0..2 {
-            let (url, ranking_id, written) = (db.url().to_owned(), arena.ranking_id, written.clone());
+        for done in &done {
+            let (url, ranking_id, written, done) =
+                (db.url().to_owned(), arena.ranking_id, written.clone(), Arc::clone(done));
             keepers.push(tokio::spawn(async move {
                 let mut connection = PgConnection::connect(&url).await.unwrap();
-                let (mut done, mut outdated) = (0, 0);
                 while !written.is_cancelled() {
                     for step in layout::steps(&mut connection, ranking_id).await {
-                        match layout::take(&mut connection, ranking_id, step).await.unwrap() {
-                            Some(_) => done += 1,
-                            None => outdated += 1,
+                        if layout::take(&mut connection, ranking_id, step).await.unwrap().is_some() {
+                            done.fetch_add(1, Ordering::Relaxed);
                         }
                     }
                 }
-                (done, outdated)
             }));
         }
-        let writers = arena.writers(2, 100);
+        let writers = arena.writers(2, amount(20, 100), &met);
+        let wanted = amount(20, 100);
+        until("each keeper takes steps beside the writers", async || {
+            done.iter().all(|done| done.load(Ordering::Relaxed) >= wanted)
+        })
+        .await;
+        met.cancel();
         for writer in writers {
             writer.await.unwrap();
         }
         written.cancel();
         for keeper in keepers {
-            let (done, outdated) = keeper.await.unwrap();
-            assert!(done > 0, "a keeper had nothing to do; {outdated} of its steps came too late");
+            keeper.await.unwrap();
         }
         arena.keep_and_check().await;
         check_ranking(&mut arena.connection, arena.ranking_id, "after keepers and writers").await;
@@ -350,22 +360,25 @@ async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_find_t
     }
 }
 
-/// A board of groups of equals, the best first, which begin and end in different buckets; the ranks of its players by their positions.
+/// Makes a board of groups of equal scores, the best first, which begin and end in different buckets. Returns the ranks of its
+/// players by position.
 async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> Vec<i64> {
     db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
-    let mut ranks = Vec::new();
+    let (mut ranks, mut users, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for (score, equals) in (0..1_000_i64).rev().zip(sizes) {
         let rank = i64::try_from(ranks.len()).unwrap() + 1;
         for n in 0..*equals {
             ranks.push(rank);
-            sqlx::query("SELECT centile.submit_score('main', $1, $2)")
-                .bind(format!("{score}-{n}"))
-                .bind(score)
-                .execute(&mut *connection)
-                .await
-                .unwrap();
+            users.push(format!("{score}-{n}"));
+            scores.push(score);
         }
     }
+    sqlx::query("SELECT centile.submit_score('main', u, s) FROM unnest($1::text[], $2::bigint[]) AS x (u, s)")
+        .bind(users)
+        .bind(scores)
+        .execute(connection)
+        .await
+        .unwrap();
     ranks
 }
 
@@ -399,15 +412,18 @@ async fn neighbours_may_be_among_any_number_of_equals() {
             .await
             .unwrap();
     assert_eq!(ids.len(), ranks.len());
+    let found: Vec<(i64, String, i64)> = sqlx::query_as(
+        "SELECT x.n, a.user_id, a.rank FROM unnest($1::text[]) WITH ORDINALITY AS x (id, n)
+         CROSS JOIN LATERAL centile.players_around('main', x.id, 'all_time', $2) a ORDER BY x.n, a.position",
+    )
+    .bind(&ids)
+    .bind(i32::try_from(AROUND).unwrap())
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
     for (index, id) in ids.iter().enumerate() {
-        let around: Vec<(String, i64)> = sqlx::query_as(
-            "SELECT user_id, rank FROM centile.players_around('main', $1, 'all_time', $2) ORDER BY position",
-        )
-        .bind(id)
-        .bind(i32::try_from(AROUND).unwrap())
-        .fetch_all(&mut connection)
-        .await
-        .unwrap();
+        let of_this = found.iter().filter(|row| usize::try_from(row.0) == Ok(index + 1));
+        let around: Vec<(String, i64)> = of_this.map(|(_, user, rank)| (user.clone(), *rank)).collect();
         let shown = index.saturating_sub(AROUND)..(index + AROUND + 1).min(ids.len());
         let wanted: Vec<(String, i64)> = shown.map(|at| (ids[at].clone(), ranks[at])).collect();
         assert_eq!(around, wanted, "around {id}, at {}", index + 1);

@@ -16,13 +16,10 @@ use sqlx::{Connection as _, PgConnection};
 
 use self::board::Board;
 use crate::support::{
-    TestDb,
+    TestDb, amount,
     oracle::{Event, Oracle},
-    random::{KINDS, Operation, Source, now},
+    random::{KINDS, Operation, RULES, Source, now},
 };
-
-/// Operations of a case; the standings are compared after every few of them.
-const OPERATIONS: u32 = 20;
 
 /// A user as the tests know it from outside.
 #[derive(Debug, Clone)]
@@ -61,7 +58,7 @@ impl Drop for Reproducible {
 #[tokio::test]
 async fn whatever_happens_rankings_equal_the_oracle() {
     let db = TestDb::new().await;
-    for seed in seeds(KINDS) {
+    for seed in seeds(amount(RULES, KINDS)) {
         let _named = Reproducible(seed);
         run(&db, seed).await;
     }
@@ -102,7 +99,7 @@ async fn run(db: &TestDb, seed: u64) {
         boards.push(Board::create(&mut connection, &source, &players, &format!("b{seed}-{lanes}"), lanes).await);
     }
     let mut until_compared = 0;
-    for _ in 0..OPERATIONS {
+    for _ in 0..amount(12, 20) {
         if source.one_in(12) {
             for board in &mut boards {
                 board.set_clock_back(&mut connection).await;

@@ -1,6 +1,6 @@
 //! Who calls, and for whom: keys, ids of every kind, clients of the classic paths, operators.
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use futures::future::join_all;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -10,10 +10,12 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 use sqlx::Connection as _;
-use tokio::time::{Instant, sleep};
 
 use super::site::Site;
-use crate::support::{TestDb, centile, make_key};
+use crate::support::{
+    TestDb, centile, make_key,
+    wait::{until, until_some},
+};
 
 #[tokio::test]
 async fn the_classic_paths_have_the_classic_shapes() {
@@ -132,11 +134,7 @@ async fn keys_open_what_they_are_for() {
     let id = limited.split('_').nth(1).unwrap();
     let revoke = centile().args(["key", "revoke", id]).env("DATABASE_URL", db.url()).stdout(Stdio::null()).status();
     assert!(revoke.unwrap().success());
-    let end = Instant::now() + Duration::from_secs(5);
-    while send(main, &limited).await.status != 401 {
-        assert!(Instant::now() < end, "a revoked key still works");
-        sleep(Duration::from_millis(100)).await;
-    }
+    until("a revoked key is refused", async || send(main, &limited).await.status == 401).await;
     send(main, &site.server_key).await.is(200);
 }
 
@@ -155,11 +153,11 @@ async fn however_many_ask_whether_it_is_ready_the_database_is_asked_once_at_a_ti
     let held = db.hold("LOCK TABLE centile_store.applied_sql").await;
     let asking = join_all((0..50).map(|_| site.get("/readyz")));
     let others = async {
-        let end = Instant::now() + Duration::from_mins(1);
-        // All of them, and the one that asks for the number.
-        while number(&site.get("/metrics").await.text, "centile_http_requests_in_progress") < 51.0 {
-            assert!(Instant::now() < end, "not all have come");
-        }
+        // All of them, and the request for the number.
+        until("all requests are in progress", async || {
+            number(&site.get("/metrics").await.text, "centile_http_requests_in_progress") >= 51.0
+        })
+        .await;
         db.until_waiting(1, || false).await;
         let waiting =
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
@@ -178,7 +176,11 @@ async fn the_service_tells_about_itself() {
     let site = Site::start(&db, &[]).await;
     let answer = site.get("/healthz").await;
     assert_eq!((answer.status, answer.text.as_str()), (200, "ok"));
-    let ready = site.get("/readyz").await.is(200);
+    // On a busy machine the call of Redis may time out.
+    let ready = until_some("Redis is reachable", async || {
+        Some(site.get("/readyz").await.is(200)).filter(|ready| ready["cache"] != "unreachable")
+    })
+    .await;
     assert_eq!(ready, json!({"status": "ready", "schema": "same", "cache": "reachable"}));
     // A release that is being put in place migrates first; what lacks something cannot be served with.
     db.execute("UPDATE centile_store.applied_sql SET hash = 'later'").await;

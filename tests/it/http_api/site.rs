@@ -1,14 +1,12 @@
 //! A service to talk to.
 
-use std::time::Duration;
-
 use reqwest::{
     Method,
     header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap},
 };
 use serde_json::{Value, json};
 
-use crate::support::{Serve, TestDb, make_key, redis_url, spawn_serve};
+use crate::support::{Serve, TestDb, make_key, redis_url, spawn_serve, wait::DEADLINE};
 
 /// A service with a database of its own, and a key of each role.
 #[derive(Debug)]
@@ -45,7 +43,7 @@ impl Site {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = request.timeout(Duration::from_secs(30)).send().await.unwrap();
+        let response = request.timeout(DEADLINE).send().await.unwrap();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         // What has no end is left unread.
         let is_endless = headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");

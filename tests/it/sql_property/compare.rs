@@ -12,6 +12,7 @@ use super::{
     layout, stored,
 };
 use crate::support::{
+    amount,
     oracle::{Entry, Place, number, percentile, tenth_percentiles},
     random::Source,
 };
@@ -31,7 +32,7 @@ struct Comparison<'a> {
 
 /// All that costs little, and all reads of some of the periods.
 pub async fn some(connection: &mut PgConnection, board: &mut Board, players: &Players, source: &mut Source) {
-    let mut periods: Vec<Period> = board.periods.sample(&mut source.rng, 2).cloned().collect();
+    let mut periods: Vec<Period> = board.periods.sample(&mut source.rng, amount(1, 2)).cloned().collect();
     periods.extend(board.periods.iter().find(|period| period.selector == "all_time").cloned());
     compare(connection, board, players, source, &periods).await;
     let entries = |period: &Period| board.oracle.standings(period.slice).iter().map(|place| place.entry).collect();
@@ -41,7 +42,7 @@ pub async fn some(connection: &mut PgConnection, board: &mut Board, players: &Pl
 
 /// All reads of more periods, states gone by, and the ledger itself.
 pub async fn everything(connection: &mut PgConnection, board: &mut Board, players: &Players, source: &mut Source) {
-    let periods: Vec<Period> = board.periods.sample(&mut source.rng, 8).cloned().collect();
+    let periods: Vec<Period> = board.periods.sample(&mut source.rng, amount(3, 8)).cloned().collect();
     compare(connection, board, players, source, &periods).await;
     stored::past(connection, board, &mut source.rng).await;
     stored::ledger(connection, board).await;

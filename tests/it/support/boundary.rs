@@ -1,9 +1,8 @@
 //! Boundaries between periods that pass while a test runs.
 
-use std::time::Duration;
-
 use sqlx::PgPool;
-use tokio::time::{sleep, timeout};
+
+use super::wait::until;
 
 /// Cuts time into days of a second, weeks of three and months of six: `period_at` is the one place that boundaries come
 /// from, so that real ones pass by the real clock many times within a test.
@@ -20,18 +19,15 @@ pub const SHORT_DAYS: &str = "
         WHERE s.kind = p_kind
     $$";
 
-/// Waits for `time`, and on until so many periods of each of these kinds are over: a machine that stands still meanwhile misses some.
-pub async fn until_over(pool: &PgPool, time: Duration, kinds: &[(&str, i64)]) {
-    sleep(time).await;
-    let waiting = async {
-        for &(kind, least) in kinds {
-            let over = "SELECT count(*) FROM centile_store.periods WHERE kind = $1 AND ends_at < clock_timestamp()";
-            while sqlx::query_scalar::<_, i64>(over).bind(kind).fetch_one(pool).await.expect("periods") < least {
-                sleep(Duration::from_millis(100)).await;
-            }
-        }
-    };
-    timeout(Duration::from_mins(2), waiting).await.expect("periods follow each other");
+/// Waits until so many periods of each of these kinds are over.
+pub async fn until_over(pool: &PgPool, kinds: &[(&str, i64)]) {
+    let over = "SELECT count(*) FROM centile_store.periods WHERE kind = $1 AND ends_at < clock_timestamp()";
+    for &(kind, least) in kinds {
+        until("periods follow each other", async || {
+            sqlx::query_scalar::<_, i64>(over).bind(kind).fetch_one(pool).await.expect("periods") >= least
+        })
+        .await;
+    }
 }
 
 /// Fails unless every event lies in exactly one period of each of these kinds, and there are at least so many of them. Gives how

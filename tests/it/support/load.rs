@@ -16,15 +16,13 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    make_key, next_number,
+    amount, make_key, next_number,
     record::{Acknowledged, Answer, Change, Question, Record},
+    wait::within,
 };
 
 /// Scores and ids that may be met again.
 const REMEMBERED: usize = 2_000;
-
-/// How many times a load may run until there is enough of it.
-const TIMES: u32 = 6;
 
 /// A key for a role, made by the command line.
 pub fn key(database_url: &str, role: &str) -> String {
@@ -69,7 +67,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// A load on `boards` by 3,000 players, reading `all_time` and `week`.
+    /// A load on `boards`, reading `all_time` and `week`.
     pub fn new(instances: Vec<String>, boards: &[&str], key: String) -> Self {
         Self {
             instances,
@@ -78,7 +76,7 @@ impl Load {
             read_only: false,
             cursors: true,
             key,
-            players: 3_000,
+            players: amount(1_000, 3_000),
             client: super::client(),
             sent: Mutex::default(),
             scores: Mutex::default(),
@@ -133,16 +131,18 @@ impl Load {
         all
     }
 
-    /// Begins, and runs for `time`, again and again until what is recorded is `enough`: other tests may have the machine.
+    /// Begins, and runs for `time` again and again until the record is `enough`. Fails the test if it is not by the deadline.
     pub async fn run_until(self: &Arc<Self>, time: Duration, mut enough: impl AsyncFnMut(&Record) -> bool) {
         let mut record = self.begin().await;
-        for _ in 0..TIMES {
-            record.join(self.run(&stop_after(time)).await);
-            if enough(&record).await {
-                return;
+        let running = async {
+            loop {
+                record.join(self.run(&stop_after(time)).await);
+                if enough(&record).await {
+                    return;
+                }
             }
-        }
-        panic!("too little happened in {TIMES} times {time:?}");
+        };
+        within("the load meets enough", running).await;
     }
 
     fn url(&self, instance: usize, board: usize, path: &str) -> String {
