@@ -4,11 +4,11 @@ mod correction;
 mod import;
 mod retention;
 
-use std::{fmt::Write as _, io::Write as _, time::Duration};
+use std::{fmt::Write as _, io::Write as _};
 
 use sqlx::PgPool;
 
-use crate::support::{Files, Ran, TestDb, import, run, spawn, spawn_import, spawn_serve};
+use crate::support::{Files, Ran, TestDb, import, import_stdin, run, spawn, spawn_import, spawn_serve, wait::until};
 
 /// Ten players over three weeks of January 2024, one of whom is level with another.
 fn three_weeks() -> String {
@@ -68,16 +68,6 @@ async fn ranked(pool: &PgPool, from: &str, until: &str) -> Vec<(i64, String, i64
     .fetch_all(pool)
     .await
     .unwrap()
-}
-
-/// Waits until `done` says so.
-async fn wait_for(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !done().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), waiting).await.unwrap_or_else(|_| panic!("{what} does not happen"));
 }
 
 async fn count(pool: &PgPool, statement: &'static str) -> i64 {
