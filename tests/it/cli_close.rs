@@ -4,11 +4,11 @@ mod correction;
 mod import;
 mod retention;
 
-use std::{fmt::Write as _, io::Write as _, time::Duration};
+use std::{fmt::Write as _, io::Write as _};
 
 use sqlx::PgPool;
 
-use crate::support::{Files, Ran, TestDb, import, run, spawn, spawn_import, spawn_serve};
+use crate::support::{Files, Ran, TestDb, import, import_stdin, run, spawn, spawn_import, spawn_serve, wait::until};
 
 /// Ten players over three weeks of January 2024, one of whom is level with another.
 fn three_weeks() -> String {
@@ -68,16 +68,6 @@ async fn ranked(pool: &PgPool, from: &str, until: &str) -> Vec<(i64, String, i64
     .fetch_all(pool)
     .await
     .unwrap()
-}
-
-/// Waits until `done` says so.
-async fn wait_for(what: &str, mut done: impl AsyncFnMut() -> bool) {
-    let waiting = async {
-        while !done().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), waiting).await.unwrap_or_else(|_| panic!("{what} does not happen"));
 }
 
 async fn count(pool: &PgPool, statement: &'static str) -> i64 {
@@ -167,10 +157,12 @@ async fn of_two_closers_one_works_and_the_other_says_so() {
     let is_ours: bool =
         sqlx::query_scalar("SELECT centile_store.try_closing_lock()").fetch_one(&mut *other).await.unwrap();
     assert!(is_ours);
-    let told = run(&db, &["close", "--due"]).well();
-    assert_eq!(told, "another centile closes periods just now; nothing was done here\n");
-    let told = run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]).well();
-    assert_eq!(told, "another centile closes periods just now; nothing was done here\n");
+    // Each waits for three seconds before it says so.
+    let one: &[&str] = &["close", "--board", "arena", "--period", "week:2024-01-01"];
+    for child in [&["close", "--due"], one].map(|arguments| spawn(db.url(), arguments)) {
+        let told = Ran::from(child.wait_with_output().unwrap()).well();
+        assert_eq!(told, "another centile closes periods just now; nothing was done here\n");
+    }
     assert!(states(&pool).await.iter().all(|(_, state)| state == "open"));
     other.close().await.unwrap();
 

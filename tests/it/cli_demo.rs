@@ -7,17 +7,16 @@ use std::{
     process::{Child, ExitStatus, Stdio},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
 };
 
 use centile::local::{Watchdog, signal};
 use reqwest::Client;
 use serde_json::{Value, json};
 
-use crate::support::{centile, folder};
-
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(2);
+use crate::support::{
+    centile, folder,
+    wait::{DEADLINE, until, until_blocking},
+};
 
 /// A running `centile demo`; killed when this value is dropped.
 struct Demo {
@@ -40,7 +39,7 @@ impl Demo {
         thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
         let mut demo = Self { child, watchdog, told: String::new() };
         while !demo.told.contains("Ctrl-C stops everything") {
-            demo.told.push_str(&told.recv_timeout(PATIENCE).expect("the demo starts"));
+            demo.told.push_str(&told.recv_timeout(DEADLINE).expect("the demo starts"));
             demo.told.push('\n');
         }
         demo
@@ -61,15 +60,13 @@ impl Demo {
     /// Sends it a signal, and waits until it has ended.
     fn end(&mut self, name: &str) -> ExitStatus {
         signal(self.child.id(), name).unwrap();
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                self.watchdog.forget().unwrap();
-                return status;
-            }
-            assert!(Instant::now() < end, "the demo does not stop");
-            thread::sleep(Duration::from_millis(20));
-        }
+        let mut ended = None;
+        until_blocking("the demo stops", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        self.watchdog.forget().unwrap();
+        ended.unwrap()
     }
 }
 
@@ -136,11 +133,8 @@ async fn the_demo_shows_something_stops_everything_and_finds_it_again() {
     assert_eq!(written["periods"]["all_time"]["score"], 500, "{written}");
     // Games go on.
     let version = get(format!("{url}/v1/boards/laps/scores")).await["version"].clone();
-    let end = Instant::now() + PATIENCE;
-    while get(format!("{url}/v1/boards/laps/scores")).await["version"] == version {
-        assert!(Instant::now() < end, "nobody plays");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    let laps = async || get(format!("{url}/v1/boards/laps/scores")).await["version"].clone();
+    until("somebody plays", async || laps().await != version).await;
     // The database can be looked at with the address that was kept.
     let database_url = fs::read_to_string(dir.0.join("database-url")).unwrap();
     let boards = centile().args(["board", "list"]).env("DATABASE_URL", database_url.trim()).output().unwrap();

@@ -8,15 +8,13 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Serve, TestDb, audit, client,
+    Serve, TestDb, amount, audit, client,
     load::{key, parsed},
     own_postgres, redis_url,
     sender::Sender,
     spawn_serve,
 };
 
-/// How often the service is killed.
-const KILLS: u32 = 20;
 /// How many callers send at the same time.
 const CALLERS: usize = 4;
 
@@ -42,11 +40,12 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     db.execute(WATCH_COMMITS).await;
     let redis = redis_url().await;
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
-    for kill in 0..KILLS {
+    let kills = amount(6, 20);
+    for kill in 0..kills {
         let mut serve = spawn_serve(&db, Some(&redis), &["--pool-wait", "30000"]).await;
         let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &CancellationToken::new());
         // In the first moments of an instance, or later.
-        sender.wait_for_more([1, 40, 400][kill as usize % 3]).await;
+        sender.wait_for_more([1, 40, 400][kill % 3]).await;
         serve.kill();
         // Each goes when nobody answers any more.
         callers.join_all().await;
@@ -54,7 +53,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     let serve = spawn_serve(&db, Some(&redis), &[]).await;
     sender.finish(&format!("{}/v1/boards/arena/scores", serve.url)).await;
     let (acknowledged, repeated, unavailable) = sender.counts();
-    eprintln!("{KILLS} kills: {acknowledged} events acknowledged, {repeated} of them more than once");
+    eprintln!("{kills} kills: {acknowledged} events acknowledged, {repeated} of them more than once");
     assert_eq!(unavailable, 0);
     assert!(repeated > 20, "only {repeated} repetitions");
     let pool = db.pool().await;

@@ -6,7 +6,7 @@ use std::{
     net::{Ipv4Addr, TcpStream},
     process::{Command, Stdio},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use centile::{
@@ -15,7 +15,10 @@ use centile::{
 };
 use sqlx::{Connection as _, PgConnection, query_scalar};
 
-use crate::support::{folder, own_redis};
+use crate::support::{
+    folder, own_redis,
+    wait::{DEADLINE, until_blocking},
+};
 
 async fn rows(server: &LocalPostgres) -> i64 {
     let mut connection = PgConnection::connect(&server.url("postgres")).await.unwrap();
@@ -74,10 +77,10 @@ async fn postgres_runs_as_asked() {
     assert!(PgConnection::connect(&stranger).await.is_err(), "a wrong password lets in");
 }
 
-/// What Redis answers to one line within half a second.
-fn ask(server: &LocalRedis, line: &str) -> Option<String> {
+/// What Redis answers to one line within so much time; at once `None` if nobody listens.
+fn ask(server: &LocalRedis, line: &str, time: Duration) -> Option<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port())).ok()?;
-    stream.set_read_timeout(Some(Duration::from_millis(500))).ok()?;
+    stream.set_read_timeout(Some(time)).ok()?;
     write!(stream, "{line}\r\n").ok()?;
     let mut answer = [0; 64];
     let length = stream.read(&mut answer).ok()?;
@@ -88,15 +91,16 @@ fn ask(server: &LocalRedis, line: &str) -> Option<String> {
 fn redis_can_be_paused_killed_and_started_again() {
     let mut server = own_redis();
     let port = server.port();
-    assert_eq!(ask(&server, "SET a 1").as_deref(), Some("+OK"));
+    assert_eq!(ask(&server, "SET a 1", DEADLINE).as_deref(), Some("+OK"));
     server.pause().unwrap();
-    assert_eq!(ask(&server, "PING"), None);
+    // A stopped process answers nothing, however long it is waited for.
+    assert_eq!(ask(&server, "PING", Duration::from_millis(100)), None);
     server.resume().unwrap();
-    assert_eq!(ask(&server, "EXISTS a").as_deref(), Some(":1"));
+    assert_eq!(ask(&server, "EXISTS a", DEADLINE).as_deref(), Some(":1"));
     server.kill_hard().unwrap();
-    assert_eq!(ask(&server, "PING"), None);
+    assert_eq!(ask(&server, "PING", DEADLINE), None);
     server.start_again().unwrap();
-    assert_eq!((server.port(), ask(&server, "EXISTS a").as_deref()), (port, Some(":0")));
+    assert_eq!((server.port(), ask(&server, "EXISTS a", DEADLINE).as_deref()), (port, Some(":0")));
     server.pause().unwrap();
     server.stop().unwrap();
 }
@@ -108,7 +112,7 @@ fn holder() {
     let postgres = LocalPostgres::start(&folder("held"), PostgresOptions::ephemeral()).unwrap();
     let redis = LocalRedis::start(&folder("held")).unwrap();
     eprintln!("held {} {} {}", postgres.port(), redis.port(), postgres.home().display());
-    thread::sleep(Duration::from_mins(2));
+    thread::sleep(2 * DEADLINE);
 }
 
 #[test]
@@ -129,9 +133,5 @@ fn servers_end_with_a_process_that_is_killed() {
 
     holder.kill().unwrap();
     holder.wait().unwrap();
-    let end = Instant::now() + Duration::from_secs(20);
-    while answering() > 0 || home.exists() {
-        assert!(Instant::now() < end, "{} servers are left, folder there: {}", answering(), home.exists());
-        thread::sleep(Duration::from_millis(50));
-    }
+    until_blocking("the servers and their folder are gone", || answering() == 0 && !home.exists());
 }

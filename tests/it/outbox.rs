@@ -7,17 +7,15 @@ use std::{
     process::Stdio,
     sync::{Arc, Barrier},
     thread,
-    time::Duration,
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use sqlx::{AssertSqlSafe, PgPool, error::DatabaseError, postgres::PgDatabaseError, query_as, query_scalar, raw_sql};
-use tokio::time::timeout;
 
 use self::receiver::{Answer, Receiver, Request};
-use crate::support::{Ran, TestDb, centile, run};
+use crate::support::{Ran, TestDb, centile, run, wait::within};
 
 /// A board whose days of January 2024 hold scores.
 pub async fn board(db: &TestDb, slug: &str) {
@@ -308,7 +306,7 @@ async fn what_one_has_taken_nobody_else_takes() {
     assert_eq!(taken.len(), 2);
     // Not waited for, although the first has not ended: the next of each board.
     let others = query_as(claim).bind(16).fetch_all(&pool);
-    let others: Vec<(String, i64)> = timeout(Duration::from_secs(20), others).await.expect("nobody waits").unwrap();
+    let others: Vec<(String, i64)> = within("nobody waits", others).await.unwrap();
     assert_eq!(others.iter().map(|(board, _)| board.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert!(others.iter().all(|event| !taken.contains(event)), "{taken:?} {others:?}");
     first.rollback().await.unwrap();

@@ -4,22 +4,20 @@ use std::{str::FromStr as _, sync::Arc, time::Duration};
 
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions, query_scalar, raw_sql};
-use tokio::time::{sleep, timeout};
 
 use crate::{
     http_api::site::Site,
     support::{
-        Files, Ran, Serve, TestDb, audit, centile, folder,
-        load::{Load, key},
+        Files, Ran, Serve, TestDb, amount, audit, centile, folder,
+        load::{Load, key, stop_after},
         pooler::Pooler,
         redis_url, verdict,
+        wait::{until, until_some, within},
     },
 };
 
 /// Sessions for a database: far fewer than an instance has connections.
 const SESSIONS: u32 = 5;
-/// How long a closing may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An instance on `db` that reaches it through `pooler`.
 pub async fn serve(db: &TestDb, pooler: &Pooler, redis: Option<&str>, flags: &[&str]) -> Serve {
@@ -57,12 +55,18 @@ async fn every_answer_is_exact_for_its_version() {
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
     let pool = db.pool().await;
-    load.run_until(Duration::from_secs(10), async |record| {
-        let verdict = verdict::of(&pool, &load, record).await;
-        verdict.expect_right("two instances behind a pooler");
-        assert_eq!(audit::rankings_are_sound(&pool).await, 4);
-        // Every kind of answer.
-        verdict.answers.len() == 9 && verdict.answers.values().all(|count| *count >= 10) && verdict.versions > 100
+    let mut record = load.begin().await;
+    within("enough of every kind of answer", async {
+        loop {
+            record.join(load.run(&stop_after(amount(Duration::from_secs(3), Duration::from_secs(10)))).await);
+            let verdict = verdict::of(&pool, &load, &record).await;
+            verdict.expect_right("two instances behind a pooler");
+            assert_eq!(audit::rankings_are_sound(&pool).await, 4);
+            let has_all = verdict.answers.len() == 9 && verdict.answers.values().all(|count| *count >= 10);
+            if has_all && verdict.versions > amount(50, 100) {
+                break;
+            }
+        }
     })
     .await;
 }
@@ -78,16 +82,11 @@ async fn periods_are_closed_and_commands_run_past_the_pooler() {
     let file = files.write("scores.csv", lines);
     let command = ["import", file.to_str().unwrap(), "--board", "main"];
     run(&command, &pooler.instead(db.url()), Some(db.url())).well();
-    let closed = async {
-        loop {
-            let answer = site.get("/v1/boards/main/scores?period=week:2024-01-15").await.is(200);
-            if answer["period"]["state"] == "closed" {
-                return answer;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let answer = timeout(PATIENCE, closed).await.expect("the week is closed");
+    let answer = until_some("the week is closed", async || {
+        let answer = site.get("/v1/boards/main/scores?period=week:2024-01-15").await.is(200);
+        (answer["period"]["state"] == "closed").then_some(answer)
+    })
+    .await;
     let rows: Vec<_> = answer["scores"].as_array().unwrap().iter().map(|row| (&row["user_id"], &row["rank"])).collect();
     assert_eq!(rows, [(&json!("bob"), &json!(1)), (&json!("ann"), &json!(2))]);
     for command in [&["verify"][..], &["maintain"], &["migrate"], &["rebuild", "--board", "main", "--period", "week"]] {
@@ -127,15 +126,12 @@ async fn a_transaction_that_was_given_up_keeps_no_session() {
     let path = "/v1/boards/main/scores/ann/history";
     let until_answered = async || {
         // On a busy machine a connection takes longer than half a second now and then.
-        let asking = async {
-            loop {
-                match site.get(path).await.status {
-                    200 => return,
-                    status => assert_eq!(status, 503),
-                }
-            }
-        };
-        timeout(PATIENCE, asking).await.expect("an answer");
+        until("an answer", async || {
+            let status = site.get(path).await.status;
+            assert!([200, 503].contains(&status), "{status}");
+            status == 200
+        })
+        .await;
     };
     until_answered().await;
     let through = |url: String| async move {
@@ -148,14 +144,12 @@ async fn a_transaction_that_was_given_up_keeps_no_session() {
     site.get(path).await.is(503);
     // The service tries for two seconds whether the connection is well.
     raw_sql("COMMIT").execute(&mut holder).await.unwrap();
+    let idle = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'";
+    let pool = db.pool().await;
     for _ in 0..5 {
-        timeout(PATIENCE, raw_sql("SELECT 1").execute(&mut holder)).await.expect("a session that is free").unwrap();
-        sleep(Duration::from_millis(100)).await;
+        within("a session that is free", raw_sql("SELECT 1").execute(&mut holder)).await.unwrap();
+        // The next request uses the session that a transaction of the one before would keep.
+        until_answered().await;
+        assert_eq!(query_scalar::<_, i64>(idle).fetch_one(&pool).await.unwrap(), 0);
     }
-    let kept: i64 = query_scalar("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%'")
-        .fetch_one(&db.pool().await)
-        .await
-        .unwrap();
-    assert_eq!(kept, 0);
-    until_answered().await;
 }

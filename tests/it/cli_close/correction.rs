@@ -128,10 +128,11 @@ async fn a_refresh_does_not_hide_a_correction_that_came_too_late_for_it() {
         .unwrap();
     let refresh = spawn(db.url(), &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "dora"]);
     // It has taken its cut-off, and waits for the period's row.
-    wait_for("the refresh", async || {
+    until("the refresh waits", async || {
         count(
             &pool,
-            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%refresh_archive%' AND wait_event_type = 'Lock'",
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
+                 AND query LIKE '%refresh_archive%' AND wait_event_type = 'Lock'",
         )
         .await
             == 1

@@ -72,7 +72,7 @@ async fn an_import_that_overtakes_a_comparison_is_no_damage() {
             sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&pool).await
         }
     });
-    wait_for("a comparison that waits", async || {
+    until("a comparison that waits", async || {
         count(
             &pool,
             "SELECT count(*) FROM pg_stat_activity
@@ -93,50 +93,60 @@ async fn an_import_that_overtakes_a_comparison_is_no_damage() {
     comparison.await.unwrap().expect("no error: the closing was called off meanwhile");
 }
 
+/// Lines that an import reads before it begins to write.
+const CHUNK: u32 = 4_000;
+
+/// An import into `arena` from standard input that has read `lines` and goes on when its input does. Writes that would block
+/// need a thread of their own: it gives the input back.
+fn half_an_import(
+    db: &TestDb,
+    files: &Files,
+    lines: String,
+) -> (std::process::Child, std::thread::JoinHandle<std::process::ChildStdin>) {
+    let rejects = files.path("rejects.csv");
+    let flags = ["--format", "csv", "--batch-size", "50", "--rejects", rejects.to_str().unwrap()];
+    let mut child = spawn_import(db, "-".as_ref(), "arena", &flags);
+    let mut input = child.stdin.take().unwrap();
+    let feeding = std::thread::spawn(move || {
+        // An import that was killed reads no more.
+        input.write_all(format!("id,user_id,points,occurred_at\n{lines}").as_bytes()).ok();
+        input
+    });
+    (child, feeding)
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_into_the_past_is_waited_for() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,day,week", "--lanes", "2"]).well();
     run(&db, &["board", "create", "other", "--periods", "all_time,week", "--lanes", "1"]).well();
-    assert_eq!(import(&db, &files.write("other.csv", three_weeks()), "other", &[]).code, Some(0));
     let pool = db.pool().await;
+    // Lines of January 2024, which are due as soon as they are there.
+    let all = lines(CHUNK + 100);
+    let (first, second) = all.split_at(all.match_indices('\n').nth(CHUNK as usize + 49).unwrap().0 + 1);
+    let (child, feeding) = half_an_import(&db, &files, first.to_owned());
+    until("the first lines", async || count(&pool, EVENTS).await > 1_000).await;
+    assert_eq!(import(&db, &files.write("other.csv", three_weeks()), "other", &[]).code, Some(0));
     let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
-    let rejects = files.path("rejects.csv");
-    let flags = ["--format", "csv", "--batch-size", "50", "--rejects", rejects.to_str().unwrap()];
-    let mut child = spawn_import(&db, std::path::Path::new("-"), "arena", &flags);
-    let mut input = child.stdin.take().unwrap();
-    let file = three_weeks();
-    // Enough for a chunk to be handed on, twice: lines of January 2024, which are due as soon as they are there.
-    let many = lines(24_000);
-    input.write_all(file.as_bytes()).unwrap();
-    let (first, second) = many.split_at(many.len() / 2);
-    let second = &second[second.find('\n').unwrap() + 1..];
-    let cut = many.len() - second.len();
-    let writer = std::thread::spawn({
-        let first = first[..].to_owned() + &many[first.len()..cut];
-        move || {
-            input.write_all(first.as_bytes()).unwrap();
-            input
-        }
-    });
-    wait_for("the first lines", async || count(&pool, EVENTS).await > 1_000).await;
     // The timer has closed the other board's weeks, so it has looked at these periods too.
-    wait_for("closing the other board", async || count(&pool, CLOSED).await == 3).await;
+    until("closing the other board", async || count(&pool, CLOSED).await == 3).await;
     let told = run(&db, &["close", "--due"]).well();
     assert!(told.contains("waiting  arena day:2024-01-01: stdin is being imported"), "{told}");
     run(&db, &["import", "--abandon", "--board", "arena"]).refused(1, &["stdin", "is running"]);
 
-    let mut input = writer.join().unwrap();
-    let second = second.to_owned();
-    std::thread::spawn(move || input.write_all(second.as_bytes()).unwrap()).join().unwrap();
+    let mut input = feeding.join().unwrap();
+    input.write_all(second.as_bytes()).unwrap();
+    drop(input);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(!rejects.exists());
-    assert_eq!(count(&pool, EVENTS).await, 20 + 20 + 24_000);
+    assert!(!files.path("rejects.csv").exists());
+    assert_eq!(count(&pool, EVENTS).await, i64::from(20 + CHUNK + 100));
     // And now they are closed, 20 days and 3 weeks more.
-    wait_for("closing", async || count(&pool, CLOSED).await == 3 + 23).await;
-    let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
-    for line in ["centile_periods_closed_total 26", "centile_archive_differences_total 0", "centile_periods_due 0"] {
+    until("closing", async || count(&pool, CLOSED).await == 3 + 23).await;
+    let numbers = async || serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
+    until("the numbers of the last closing", async || numbers().await.contains("\ncentile_periods_due 0\n")).await;
+    let numbers = numbers().await;
+    for line in ["centile_periods_closed_total 26", "centile_archive_differences_total 0"] {
         assert!(numbers.lines().any(|there| there == line), "{line} is not in {numbers}");
     }
     let arena = "SELECT count(*) FROM centile_archive.arena_week_2024_01_01";
@@ -152,18 +162,18 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
-    let many = lines(50_000);
-    let file = files.write("many.csv", format!("id,user_id,points,occurred_at\n{many}"));
+    let many = lines(CHUNK + 50);
+    let ended = "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NOT NULL";
     for is_given_up in [false, true] {
-        let mut child = spawn_import(&db, &file, "arena", &["--batch-size", "10"]);
-        let before = count(&pool, EVENTS).await;
-        wait_for("the import", async || is_given_up || count(&pool, EVENTS).await > before).await;
-        wait_for("its announcement", async || {
+        let (mut child, feeding) = half_an_import(&db, &files, many.clone());
+        until("its announcement", async || {
             count(&pool, "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NULL").await == 1
         })
         .await;
+        until("the import writes", async || count(&pool, EVENTS).await > 0).await;
         child.kill().unwrap();
         child.wait().unwrap();
+        feeding.join().unwrap();
         let ran = run(&db, &["close", "--due"]);
         if is_given_up {
             let told = run(&db, &["import", "--abandon", "--board", "arena"]).well();
@@ -172,14 +182,17 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
             assert_eq!(count(&pool, CLOSED).await, 3);
         } else {
             assert_eq!(ran.code, Some(1), "{ran:?}");
-            assert!(ran.out.contains("many.csv was cut short"), "{ran:?}");
+            assert!(ran.out.contains("stdin was cut short"), "{ran:?}");
             assert!(ran.err.contains("--abandon"), "{ran:?}");
             assert_eq!(count(&pool, CLOSED).await, 0);
-            assert_eq!(import(&db, &file, "arena", &[]).code, Some(0));
-            assert_eq!(count(&pool, "SELECT count(*) FROM centile_store.imports WHERE ended_at IS NOT NULL").await, 1);
+            let whole = format!("id,user_id,points,occurred_at\n{many}");
+            let again =
+                import_stdin(&db, whole.as_bytes(), "arena", &files.path("again.csv"), &["--format", "csv"]);
+            assert_eq!(again.code, Some(0), "{again:?}");
+            assert_eq!(count(&pool, ended).await, 1);
         }
     }
-    assert_eq!(count(&pool, EVENTS).await, 50_000);
+    assert_eq!(count(&pool, EVENTS).await, i64::from(CHUNK + 50));
     assert_eq!(
         run(&db, &["import", "--abandon", "--board", "arena"]).well(),
         "no import of board arena was cut short\n"
@@ -191,9 +204,8 @@ async fn an_import_that_lost_its_announcement_stops() {
     let (db, files) = (TestDb::new().await, Files::new());
     run(&db, &["board", "create", "arena", "--periods", "all_time,week", "--lanes", "1"]).well();
     let pool = db.pool().await;
-    let file = files.write("many.csv", format!("id,user_id,points,occurred_at\n{}", lines(50_000)));
-    let child = spawn_import(&db, &file, "arena", &["--batch-size", "10"]);
-    wait_for("the import", async || count(&pool, EVENTS).await > 0).await;
+    let (child, feeding) = half_an_import(&db, &files, lines(CHUNK + 50));
+    until("the import writes", async || count(&pool, EVENTS).await > 0).await;
     let ended: bool = sqlx::query_scalar(
         "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory' AND l.classid = 1128615509
            AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())",
@@ -202,8 +214,10 @@ async fn an_import_that_lost_its_announcement_stops() {
     .await
     .unwrap();
     assert!(ended);
+    // Only now may it come to the last lines.
+    drop(feeding.join().unwrap());
     let ran = Ran::from(child.wait_with_output().unwrap());
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.err.contains("the connection that announces the import was lost"), "{ran:?}");
-    assert!(count(&pool, EVENTS).await < 50_000);
+    assert!(count(&pool, EVENTS).await <= i64::from(CHUNK));
 }

@@ -3,19 +3,16 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     process::{Child, Stdio},
-    time::{Duration, Instant},
 };
 
 use centile::store::migrate::migrate_to;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, raw_sql};
 
 use super::up_to;
-use crate::support::{TestDb, centile};
+use crate::support::{TestDb, centile, wait::within};
 
 /// The last schema but one.
 const BEFORE: u32 = 6;
-/// How long what others do may take beside it.
-const OTHERS: Duration = Duration::from_secs(20);
 
 fn start(db: &TestDb, flags: &[&str]) -> Child {
     let mut command = centile();
@@ -59,35 +56,9 @@ async fn with_a_table() -> (TestDb, &'static str, &'static str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn others_go_on_while_it_waits_for_a_transaction_that_was_left_open() {
     for (db, read, others_do) in [with_a_view().await, with_a_table().await] {
-        let (mut reader, pid) = left_open(&db, read).await;
-        let mut migrating = start(&db, &[]);
-        let mut other = PgConnection::connect(db.url()).await.unwrap();
-        // From its first try on.
-        db.until_waiting(1, || false).await;
-        let begin = Instant::now();
-        for _ in 0..20 {
-            raw_sql(AssertSqlSafe(format!("SET statement_timeout = '{}s'; {others_do}", OTHERS.as_secs())))
-                .execute(&mut other)
-                .await
-                .unwrap();
-        }
-        assert!(begin.elapsed() < OTHERS, "others waited for {:?}", begin.elapsed());
-        let (line, mut said) = tokio::task::block_in_place(|| first_words(&mut migrating));
-        assert!(line.contains(&format!("session {pid}")) && line.contains("centile"), "{line}");
-        raw_sql("COMMIT").execute(&mut reader).await.unwrap();
-        let output = tokio::task::block_in_place(|| migrating.wait_with_output().unwrap());
-        let mut rest = String::new();
-        said.read_to_string(&mut rest).unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && printed.contains("replaced"), "{printed}{rest}");
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_gives_up_and_has_changed_nothing_when_that_takes_too_long() {
-    for (db, read, _) in [with_a_view().await, with_a_table().await] {
         let before = db.dump();
-        let (_reader, pid) = left_open(&db, read).await;
+        let (mut reader, pid) = left_open(&db, read).await;
+        // It gives up and has changed nothing when that takes too long.
         let output = tokio::task::block_in_place(|| start(&db, &["--lock-wait", "1"]).wait_with_output().unwrap());
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
@@ -97,5 +68,23 @@ async fn it_gives_up_and_has_changed_nothing_when_that_takes_too_long() {
             "{said}"
         );
         assert!(db.dump() == before, "something was changed");
+
+        // With as much time as it takes, it tries until the transaction ends.
+        let mut migrating = start(&db, &[]);
+        let mut other = PgConnection::connect(db.url()).await.unwrap();
+        // From its first try on.
+        db.until_waiting(1, || false).await;
+        for _ in 0..20 {
+            let doing = raw_sql(AssertSqlSafe(others_do)).execute(&mut other);
+            within("what others do while the transaction is open", doing).await.unwrap();
+        }
+        let (line, mut said) = tokio::task::block_in_place(|| first_words(&mut migrating));
+        assert!(line.contains(&format!("session {pid}")) && line.contains("centile"), "{line}");
+        raw_sql("COMMIT").execute(&mut reader).await.unwrap();
+        let output = tokio::task::block_in_place(|| migrating.wait_with_output().unwrap());
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success() && printed.contains("replaced"), "{printed}{rest}");
     }
 }

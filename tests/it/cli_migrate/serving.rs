@@ -3,22 +3,21 @@
 use std::{
     fs,
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use centile::store::migrate::{Files, migrate_to};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    TestDb, audit, folder,
-    load::{Load, key},
+    TestDb, amount, audit, folder,
+    load::{Load, key, stop_after},
     redis_url, spawn_serve, verdict,
+    wait::{until, within},
 };
 
-/// How often all functions and views are replaced.
-const EDITIONS: u32 = 8;
-/// How long each edition stays.
-const PHASE: Duration = Duration::from_millis(700);
+/// Batches that are written under each edition.
+const BATCHES: i64 = 30;
 
 /// The schema of now, as another edition: with one more remark.
 fn edition(number: u32) -> Files {
@@ -60,24 +59,38 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
-    let (url, ended) = (db.url().to_owned(), stop.clone());
-    let replacing = tokio::spawn(async move {
-        let _end = ended.drop_guard();
-        for number in 0..EDITIONS {
-            tokio::time::sleep(PHASE).await;
-            let (files, begin) = (edition(number), Instant::now());
-            let report = migrate_to(&url, &files).await.expect("another edition");
-            assert!(report.objects > 100, "{report:?}");
-            eprintln!("edition {number} after {:?}", begin.elapsed());
-        }
-        tokio::time::sleep(PHASE).await;
+    let running = tokio::spawn({
+        let (load, stop) = (Arc::clone(&load), stop.clone());
+        async move { load.run(&stop).await }
     });
-    record.join(load.run(&stop).await);
-    replacing.await.expect("editions");
     let pool = db.pool().await;
-    let verdict = verdict::of(&pool, &load, &record).await;
-    verdict.expect_right("under changing editions");
-    assert!(verdict.answers.values().all(|count| *count >= 10) && verdict.versions > 50);
+    let batches = async || -> i64 {
+        let batches = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";
+        sqlx::query_scalar(batches).fetch_one(&pool).await.expect("the lanes")
+    };
+    let mut wanted = batches().await + BATCHES;
+    for number in 0..amount(3, 8) {
+        // Where the load has failed, it says so below.
+        until("batches between two editions", async || running.is_finished() || batches().await >= wanted).await;
+        let report = migrate_to(db.url(), &edition(number)).await.expect("another edition");
+        assert!(report.objects > 100, "{report:?}");
+        wanted = batches().await + BATCHES;
+    }
+    until("batches under the last edition", async || running.is_finished() || batches().await >= wanted).await;
+    stop.cancel();
+    record.join(running.await.expect("the load"));
+    // Every kind of answer.
+    within("enough answers", async {
+        loop {
+            let verdict = verdict::of(&pool, &load, &record).await;
+            verdict.expect_right("under changing editions");
+            if verdict.answers.values().all(|count| *count >= 10) && verdict.versions > 50 {
+                break;
+            }
+            record.join(load.run(&stop_after(Duration::from_secs(1))).await);
+        }
+    })
+    .await;
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
     for instance in instances {
         let output = instance.output();

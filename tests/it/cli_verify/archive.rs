@@ -7,7 +7,8 @@ const WEEK: &[&str] = &["--period", "week:2024-01-01"];
 /// Puts another archive of the same name in the place of the week's: its rows after `statement`, on table `x`.
 async fn damage_archive(db: &TestDb, statement: &str) {
     db.execute(&format!(
-        "CREATE TABLE centile_archive.x AS SELECT * FROM centile_archive.arena_week_2024_01_01;
+        "DROP TABLE IF EXISTS centile_archive.x;
+         CREATE TABLE centile_archive.x AS SELECT * FROM centile_archive.arena_week_2024_01_01;
          SET search_path = centile_archive;
          {statement};
          DROP MATERIALIZED VIEW centile_archive.arena_week_2024_01_01;
@@ -18,6 +19,8 @@ async fn damage_archive(db: &TestDb, statement: &str) {
 
 #[tokio::test]
 async fn a_damaged_archive_is_named() {
+    let db = with_past().await;
+    run(&db, &["close", "--due"]).well();
     for (statement, wanted, words) in [
         ("UPDATE x SET score = score + 1 WHERE user_id = 7", "archive row different", "player p007 (7)"),
         ("UPDATE x SET rank = rank + 1 WHERE user_id = 7", "archive row different", "\"rank\""),
@@ -28,15 +31,15 @@ async fn a_damaged_archive_is_named() {
             "player unknown (1007)",
         ),
     ] {
-        let db = with_past().await;
-        run(&db, &["close", "--due"]).well();
         verify(&db, &[]).well();
         damage_archive(&db, statement).await;
         let found = verify(&db, &[]);
         assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from([wanted])), "{statement}: {found:?}");
         assert!(found.out.contains(words), "{statement}: {found:?}");
         assert_eq!(found.out.lines().filter(|line| line.ends_with("  ok")).count(), 2, "{found:?}");
+        run(&db, &["refresh", "--board", "arena", "--period", "week:2024-01-01", "--by", "dora"]).well();
     }
+    verify(&db, &[]).well();
 }
 
 #[tokio::test]

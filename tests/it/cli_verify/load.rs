@@ -1,11 +1,8 @@
 //! While scores arrive.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
 use serde_json::json;
@@ -13,9 +10,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::support::{
-    Serve,
+    Serve, amount,
     load::{Load, key},
     run_at, spawn_serve, verdict,
+    wait::until,
 };
 
 /// Runs a command without holding up what the test does besides.
@@ -38,9 +36,9 @@ async fn all_is_well_while_the_service_writes() {
     let load = Arc::new(Load::new(vec![serve.url.clone()], &["shared", "first"], key(db.url(), "admin")));
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
-    let (running, until) = (Arc::clone(&load), stop.clone());
-    let writing = tokio::spawn(async move { running.run(&until).await });
-    for round in 0..6 {
+    let (running, stopped) = (Arc::clone(&load), stop.clone());
+    let writing = tokio::spawn(async move { running.run(&stopped).await });
+    for round in 0..amount(3, 6) {
         let told = beside(&db, if round % 3 == 2 { &["verify", "--counts"] } else { &["verify"] }).await.well();
         assert_eq!(told.lines().filter(|line| line.ends_with("  ok")).count(), 4, "{told}");
     }
@@ -49,23 +47,30 @@ async fn all_is_well_while_the_service_writes() {
     verdict::of(&db.pool().await, &load, &record).await.expect_right("while periods were compared");
 }
 
-/// Sends scores of one point to random players, until told to stop; gives how many were taken. Before `is_mended` the service may
-/// fail.
-async fn score(serve: Serve, key: String, is_mended: Arc<AtomicBool>, stop: CancellationToken) -> (Serve, i64) {
-    let mut taken = 0;
+/// What a writer and the test tell each other.
+#[derive(Debug, Default)]
+struct Writing {
+    is_mended: AtomicBool,
+    /// Scores that were taken.
+    taken: AtomicI64,
+    stop: CancellationToken,
+}
+
+/// Sends scores of one point to random players, until told to stop. Before the ranking is mended the service may fail.
+async fn score(serve: Serve, key: String, writing: Arc<Writing>) -> Serve {
     for n in 0.. {
-        if stop.is_cancelled() {
+        if writing.stop.is_cancelled() {
             break;
         }
         let event = json!({"user_id": format!("p{:03}", n * 37 % 320 + 1), "points": 1});
-        let was_mended = is_mended.load(Ordering::SeqCst);
+        let was_mended = writing.is_mended.load(Ordering::SeqCst);
         let request = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&event);
         let status = request.send().await.unwrap().status().as_u16();
         // A player who is banned is refused.
         assert!(status == 200 || status == 403 || status == 500 && !was_mended, "{status} to {event}");
-        taken += i64::from(status == 200);
+        writing.taken.fetch_add(i64::from(status == 200), Ordering::SeqCst);
     }
-    (serve, taken)
+    serve
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -85,24 +90,20 @@ async fn damage_is_mended_while_scores_arrive() {
         damage(&db, &pool, statement).await;
         let before: i64 =
             sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap();
-        let (is_mended, stop) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
-        let writer = tokio::spawn(score(serve, key.clone(), Arc::clone(&is_mended), stop.clone()));
-        // Until the first are in.
-        let count = "SELECT count(*) FROM centile_store.score_transactions";
-        while sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap() == before {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        let writing = Arc::new(Writing::default());
+        let writer = tokio::spawn(score(serve, key.clone(), Arc::clone(&writing)));
+        let taken = || writing.taken.load(Ordering::SeqCst);
+        until("scores arrive", async || writer.is_finished() || taken() > 0).await;
         assert_eq!(beside(&db, &["verify"]).await.code, Some(1), "{statement}");
         beside(&db, &["rebuild", "--board", "arena", "--all", "--by", "dora"]).await.well();
-        is_mended.store(true, Ordering::SeqCst);
-        beside(&db, &["verify"]).await.well();
-        stop.cancel();
-        let taken;
-        (serve, taken) = writer.await.unwrap();
+        writing.is_mended.store(true, Ordering::SeqCst);
+        let then = taken();
+        until("scores arrive afterwards", async || writer.is_finished() || taken() > then + 20).await;
+        writing.stop.cancel();
+        serve = writer.await.unwrap();
         let after: i64 =
             sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap();
-        assert_eq!(after - before, taken, "what was acknowledged is in the ledger: {statement}");
-        assert!(taken > 20, "scores did arrive");
+        assert_eq!(after - before, taken(), "what was acknowledged is in the ledger: {statement}");
         ranks_are_right(&pool, "all_time").await;
         beside(&db, &["verify"]).await.well();
         // Over HTTP, by whoever had read the old ranking.

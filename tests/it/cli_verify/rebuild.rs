@@ -1,13 +1,11 @@
 //! What `rebuild` leaves behind, what it refuses, and what readers see of it.
 
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
     http_api::site::{Answer, Site},
-    support::run_at,
+    support::{run_at, wait::{until, until_some}},
 };
 
 const REBUILD: &[&str] = &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"];
@@ -77,7 +75,7 @@ async fn what_cannot_be_rebuilt_is_refused() {
     run(&db, &["rebuild", "--board", "arena", "--all", "--period", "week"]).refused(2, &["--all"]);
     // While somebody else is at it.
     let mut other = pool.acquire().await.unwrap();
-    let building: i64 = sqlx::query_scalar("SELECT r.ranking_id FROM centile.periods p, centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'")
+    let _: i64 = sqlx::query_scalar("SELECT r.ranking_id FROM centile.periods p, centile_store.begin_rebuild(p.period_id) r WHERE p.kind = 'all_time'")
         .fetch_one(&mut *other)
         .await
         .unwrap();
@@ -87,12 +85,11 @@ async fn what_cannot_be_rebuilt_is_refused() {
     assert_eq!(number(&pool, "SELECT count(*) FROM centile_store.rankings WHERE released_at IS NOT NULL").await, 0);
     other.close().await.unwrap();
     // What was begun goes with its builder's session, which may take a moment to be gone.
-    let mut tries = 0;
-    while number(&pool, "SELECT count(*) FROM centile_store.rankings").await > 1 {
+    until("what was begun is gone", async || {
         run(&db, &["maintain"]).well();
-        tries += 1;
-        assert!(tries < 100, "ranking {building} is still there");
-    }
+        number(&pool, "SELECT count(*) FROM centile_store.rankings").await == 1
+    })
+    .await;
     run(&db, REBUILD).well();
     verify(&db, &[]).well();
 }
@@ -119,9 +116,7 @@ async fn upkeep_does_not_let_go_of_what_has_just_become_current() {
         }
     });
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database()";
-    while number(&pool, waits).await == 0 && !upkeep.is_finished() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("upkeep waits for the lock", async || upkeep.is_finished() || number(&pool, waits).await > 0).await;
     sqlx::query("UPDATE centile_store.periods SET ranking_id = $1 WHERE kind = 'all_time'")
         .bind(building)
         .execute(&mut *builder)
@@ -179,15 +174,12 @@ async fn what_was_read_before_a_swap_goes_on_after_it() {
 
 /// The top once it is no longer the one of this tag: lists may lag by a quarter of a second.
 async fn until_another_tag(site: &Site, path: &str, tag: &str) -> Answer {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
+    until_some("another tag", async || {
         let answer = site.send(reqwest::Method::GET, path, &[("if-none-match", tag)], String::new()).await;
         assert_eq!(answer.status == 304, answer.headers["etag"] == tag, "{answer:?}");
-        if answer.status != 304 {
-            return answer;
-        }
-        assert!(Instant::now() < deadline, "the tag stays {tag}");
-    }
+        (answer.status != 304).then_some(answer)
+    })
+    .await
 }
 
 /// What a top shows of a damaged ranking is not what it shows afterwards, though no score has come.

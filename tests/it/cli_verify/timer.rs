@@ -1,9 +1,7 @@
 //! The light form: counts, on the command line and on the service's timer.
 
-use std::time::Duration;
-
 use super::*;
-use crate::support::{Serve, spawn_serve};
+use crate::support::{Serve, spawn_serve, wait::until};
 
 /// The value of a metric; none while it was never set.
 async fn metric(serve: &Serve, name: &str) -> Option<f64> {
@@ -14,13 +12,7 @@ async fn metric(serve: &Serve, name: &str) -> Option<f64> {
 
 /// Waits until a metric has a value.
 async fn becomes(serve: &Serve, name: &str, wanted: f64) {
-    let waiting = async {
-        while metric(serve, name).await != Some(wanted) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let patience = tokio::time::timeout(Duration::from_mins(1), waiting).await;
-    assert!(patience.is_ok(), "{name} is {:?}, not {wanted}", metric(serve, name).await);
+    until(&format!("{name} is {wanted}"), async || metric(serve, name).await == Some(wanted)).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, PgPool, query_as, query_scalar};
 
 use crate::{
     http_api::site::Site,
-    support::{Files, TestDb, import},
+    support::{Files, TestDb, amount, import, wait::until},
 };
 
 /// Rows of a page of a walk.
@@ -88,6 +88,14 @@ impl<'a> Past<'a> {
                 "SELECT centile_store.finish_close(id, cut_off_at) FROM centile_store.periods WHERE id = {id}"
             ))
             .await;
+    }
+
+    /// Waits until the tops of the period come from its archive, in whatever way they are asked for: a top may lag.
+    pub async fn is_shown_closed(&self, site: &Site, period: &str) {
+        for rest in ["", "&limit=1000", &format!("&limit={STEP}"), "&limit=10", "&limit=5"] {
+            let path = format!("/v1/boards/{}/scores?period={period}{rest}", self.board);
+            until("a closed top", async || site.get(&path).await.is(200)["period"]["state"] == "closed").await;
+        }
     }
 
     /// Takes into the archive what has been corrected; gives its revision.
@@ -196,7 +204,7 @@ pub async fn reads(site: &Site, board: &str, period: &str) -> Vec<String> {
         let other = rows[(place * 5 + 1) % players]["user_id"].as_str().unwrap();
         paths.push(path(&format!("scores?users={user}&users={friend}&users={other}&users=nobody")));
     }
-    for score in (-60..=60).chain([i64::MAX, i64::MIN + 1]) {
+    for score in (-60..=60).step_by(amount(10, 1)).chain([i64::MAX, i64::MIN + 1]) {
         paths.push(path(&format!("rank?score={score}")));
     }
     paths

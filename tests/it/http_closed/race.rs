@@ -6,25 +6,19 @@ use std::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
-    time::{Duration, Instant},
 };
 
 use futures::future::join_all;
 use rand::{SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use serde_json::{Value, json};
 use sqlx::query_scalar;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::task::JoinSet;
 
 use super::period::{Past, reads, seen};
 use crate::{
     http_api::site::Site,
-    support::{Serve, TestDb, redis_url, spawn_serve},
+    support::{Serve, TestDb, amount, redis_url, spawn_serve, wait::until},
 };
-
-/// How many answers of a kind are enough of an instance.
-const ENOUGH: usize = 50;
-/// How long those may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What the readers of one instance have met.
 #[derive(Debug, Default)]
@@ -38,11 +32,8 @@ struct Met {
 impl Met {
     /// Returns when enough more of a kind were met.
     async fn enough(&self, kind: impl Fn(&Self) -> &AtomicUsize) {
-        let (from, begun) = (kind(self).load(Ordering::SeqCst), Instant::now());
-        while kind(self).load(Ordering::SeqCst) <= from + ENOUGH {
-            assert!(begun.elapsed() < PATIENCE, "{self:?}");
-            sleep(Duration::from_millis(10)).await;
-        }
+        let wanted = kind(self).load(Ordering::SeqCst) + amount(25, 50);
+        until("enough answers of a kind", async || kind(self).load(Ordering::SeqCst) > wanted).await;
     }
 }
 
@@ -84,7 +75,8 @@ async fn readers_notice_nothing_of_a_closing() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
     let past = Past::new(&db, "main", json!({}), &site).await;
-    past.play(1, 300, 900, "2024-01-15");
+    let (players, events) = amount((50, 150), (300, 900));
+    past.play(1, players, events, "2024-01-15");
     let period = "month:2024-01";
     let mut wanted = BTreeMap::new();
     for path in [reads(&site, "main", period).await, past.cursors(&site, period).await].concat() {
@@ -111,13 +103,13 @@ async fn readers_notice_nothing_of_a_closing() {
     // The old ranking goes at once, step by step, under whoever still reads it.
     loop {
         let removed: i64 =
-            query_scalar("SELECT centile_store.remove_released(50)").fetch_one(&past.pool).await.unwrap();
+            query_scalar("SELECT centile_store.remove_released(20)").fetch_one(&past.pool).await.unwrap();
         if removed == 0 {
             break;
         }
     }
     enough(&all, |met| &met.closed).await;
-    for _ in 0..5 {
+    for _ in 0..amount(2, 5) {
         past.refresh(period).await;
         enough(&all, |met| &met.closed).await;
     }
@@ -169,11 +161,11 @@ async fn an_archive_dropped_under_a_reader_is_not_found() {
     }
     let blocked =
         "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    let end = Instant::now() + Duration::from_secs(20);
-    while query_scalar::<_, i64>(blocked).fetch_one(&past.pool).await.unwrap() < i64::try_from(chosen.len()).unwrap() {
-        assert!(Instant::now() < end, "a reader does not wait for the archive");
-        sleep(Duration::from_millis(10)).await;
-    }
+    let readers = i64::try_from(chosen.len()).unwrap();
+    until("all readers wait for the archive", async || {
+        query_scalar::<_, i64>(blocked).fetch_one(&past.pool).await.unwrap() >= readers
+    })
+    .await;
     archive.commit().await.unwrap();
     while let Some(answer) = waiting.join_next().await {
         let (answer, path) = answer.unwrap();

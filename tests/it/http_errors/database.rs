@@ -1,6 +1,9 @@
 //! A database that cannot be reached: 503, never a false success, and tops that say how old they are.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicI64, Ordering},
+    time::Duration,
+};
 
 use centile::local::{LocalPostgres, PostgresOptions};
 use futures::future::join_all;
@@ -9,12 +12,15 @@ use reqwest::{
     header::{AGE, ETAG, IF_NONE_MATCH, RETRY_AFTER},
 };
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{SCORES, refused};
 use crate::{
     http_api::site::{Answer, Site},
-    support::{Serve, TestDb, load::key, own_postgres, spawn_serve},
+    support::{
+        Serve, TestDb, load::key, own_postgres, spawn_serve,
+        wait::{until, until_some},
+    },
 };
 
 /// Fails unless it is said that nothing can be said now.
@@ -61,13 +67,35 @@ async fn site() -> (Site, LocalPostgres) {
     (Site::of(serve, &url), postgres)
 }
 
+/// Fails unless a top is served as it was known last, with its age. Returns the age.
+async fn is_stale(site: &Site, path: &str, known: &Answer) -> u64 {
+    let tag = known.headers[ETAG].to_str().unwrap();
+    // A list may lag by 250 ms before it counts as stale.
+    let stale = until_some("the top is stale", async || {
+        let stale = site.send(Method::GET, path, &[(IF_NONE_MATCH.as_str(), tag)], String::new()).await;
+        (stale.status != 304).then_some(stale)
+    })
+    .await;
+    assert_eq!((stale.status, stale.headers.get(ETAG)), (200, None), "{stale:?}");
+    let age: u64 = stale.headers[AGE].to_str().unwrap().parse().unwrap();
+    let stale = stale.is(200);
+    assert!(stale["stale"] == true && stale["stale_for_seconds"] == json!(age), "{stale}");
+    assert_eq!((&stale["scores"], &stale["version"]), (&known.body["scores"], &known.body["version"]));
+    age
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
+    const SIDE: &str = "/v1/boards/side/scores";
     let (site, mut postgres) = site().await;
-    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
+    for slug in ["main", "side"] {
+        site.board(json!({"slug": slug}), &[("ada", 40), ("bob", 30)]).await;
+    }
+    let known = site.get(SIDE).await;
+    assert_eq!(known.status, 200);
 
     // Killed while scores come in: what was accepted is there afterwards, and nothing that was not sent.
-    let (mut accepted, mut sent) = (0, 0);
+    let (mut sent, accepted) = (0, AtomicI64::new(0));
     let writing = async {
         loop {
             sent += 1;
@@ -75,18 +103,22 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
             if answer.status != 200 {
                 break unavailable(&answer, "a score during the crash");
             }
-            accepted += 1;
+            accepted.fetch_add(1, Ordering::SeqCst);
         }
     };
     let killing = async {
-        sleep(Duration::from_millis(300)).await;
+        until("scores come in", async || accepted.load(Ordering::SeqCst) > 5).await;
         tokio::task::block_in_place(|| postgres.kill_hard()).unwrap();
     };
     tokio::join!(writing, killing);
+    let accepted = accepted.into_inner();
 
-    // Also after what is remembered of boards and keys has been forgotten.
-    for wait in [Duration::ZERO, Duration::from_secs(5)] {
-        sleep(wait).await;
+    // Also after what is remembered of boards and keys, for up to five seconds, has been forgotten.
+    for wait in [0, 6] {
+        let first = is_stale(&site, SIDE, &known).await;
+        sleep(Duration::from_secs(wait)).await;
+        assert!(is_stale(&site, SIDE, &known).await >= first + wait, "the age grows");
+        unavailable(&site.get("/v1/boards/side/scores?limit=7").await, "a top that nobody has asked for");
         let reads = READS.map(|path| async { unavailable(&site.get(path).await, path) });
         let site = &site;
         let event = json!({"user_id": "ada", "points": 1000});
@@ -106,18 +138,17 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
     }
 
     tokio::task::block_in_place(|| postgres.start_again()).unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
-    while site.get("/readyz").await.status != 200 {
-        assert!(Instant::now() < end, "the database is back, and nobody notices");
-        sleep(Duration::from_millis(100)).await;
-    }
+    until("the return of the database is noticed", async || site.get("/readyz").await.status == 200).await;
     // Connections that broke unnoticed are replaced as they are met.
-    let mut answer = site.post(SCORES, json!({"user_id": "dan", "points": 1, "id": "once"})).await;
-    while answer.status == 503 {
-        assert!(Instant::now() < end, "scores cannot be written again: {answer:?}");
-        answer = site.post(SCORES, json!({"user_id": "dan", "points": 1, "id": "once"})).await;
-    }
+    let answer = until_some("scores can be written again", async || {
+        let answer = site.post(SCORES, json!({"user_id": "dan", "points": 1, "id": "once"})).await;
+        (answer.status != 503).then_some(answer)
+    })
+    .await;
     answer.is(200);
+    for path in [SCORES, SIDE] {
+        until("the top is not stale", async || site.get(path).await.is(200)["stale"] != true).await;
+    }
     let top = site.get(SCORES).await.is(200);
     let score = |user: &str| {
         let row = top["scores"].as_array().unwrap().iter().find(|row| row["user_id"] == user);
@@ -127,36 +158,6 @@ async fn a_database_that_is_gone_is_503_and_its_return_is_noticed() {
     assert!((accepted..=sent).contains(&score("cyd")), "{accepted} of {sent} were accepted, {top}");
     let user = site.get("/v1/users/ada").await.is(200);
     assert_eq!(user["banned"], false);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_top_goes_on_being_served_with_its_age_while_the_database_is_gone() {
-    let (site, mut postgres) = site().await;
-    site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
-    let top = site.get(SCORES).await;
-    let tag = top.headers[ETAG].to_str().unwrap().to_owned();
-    let top = top.is(200);
-    tokio::task::block_in_place(|| postgres.kill_hard()).unwrap();
-    for seconds in [0, 3, 2] {
-        sleep(Duration::from_secs(seconds)).await;
-        let stale = site.send(Method::GET, SCORES, &[(IF_NONE_MATCH.as_str(), &tag)], String::new()).await;
-        if seconds == 0 && stale.status == 304 {
-            // A list may lag by 250 ms before it counts as stale.
-            continue;
-        }
-        assert_eq!((stale.status, stale.headers.get(ETAG)), (200, None), "after {seconds} s more: {stale:?}");
-        let age: u64 = stale.headers[AGE].to_str().unwrap().parse().unwrap();
-        let stale = stale.is(200);
-        assert!(age >= seconds && stale["stale"] == true && stale["stale_for_seconds"] == json!(age), "{stale}");
-        assert_eq!((&stale["scores"], &stale["version"]), (&top["scores"], &top["version"]));
-    }
-    unavailable(&site.get("/v1/boards/main/scores?limit=7").await, "a top that nobody has asked for");
-    tokio::task::block_in_place(|| postgres.start_again()).unwrap();
-    let end = Instant::now() + Duration::from_secs(30);
-    while site.get(SCORES).await.is(200)["stale"] == true {
-        assert!(Instant::now() < end, "the top stays stale");
-        sleep(Duration::from_millis(100)).await;
-    }
 }
 
 /// Two statements look up what callers ask at the same moment; who comes while both hang is told so, and is not kept.
@@ -177,13 +178,12 @@ async fn look_ups_that_cannot_begin_are_503() {
         async move { site.get(&path).await }
     };
     let hang = async |statements: i64| {
-        let end = Instant::now() + Duration::from_secs(30);
         let waiting =
             "SELECT count(*) FROM pg_locks WHERE relation = 'centile_store.leaderboard'::regclass AND NOT granted";
-        while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() < statements {
-            assert!(Instant::now() < end, "{statements} statements should wait for the table");
-            sleep(Duration::from_millis(10)).await;
-        }
+        until("statements that wait for the table", async || {
+            sqlx::query_scalar::<_, i64>(waiting).fetch_one(&pool).await.unwrap() >= statements
+        })
+        .await;
     };
     let release = async {
         hang(1).await;
@@ -261,20 +261,19 @@ async fn a_connection_that_cannot_be_had_again_keeps_nobody_from_those_that_are_
     // The first look-up has a connection of the few, the board and its distribution one of the others.
     let looked_up =
         format!("SELECT pid FROM pg_stat_activity WHERE usename = '{login}' AND query LIKE '%bucket_standings%'");
-    let (pool, begun, mut last) = (db.pool().await, Instant::now(), Vec::new());
+    let (pool, mut last) = (db.pool().await, Vec::new());
     // On a busy machine one of the few is not to be had at once, and then another connection is taken: until it is the same one twice.
-    loop {
+    until("the same connection twice", async || {
         for path in ["/v1/scores/ada", "/v1/boards/main/distribution"] {
             assert_eq!(get(path).await, 200, "{path}");
         }
         let found: Vec<i32> =
             sqlx::query_scalar(sqlx::AssertSqlSafe(looked_up.clone())).fetch_all(&pool).await.unwrap();
-        if found.len() == 1 && found == last {
-            break;
-        }
-        assert!(begun.elapsed() < Duration::from_mins(1), "connections that looked ranks up: {last:?}, {found:?}");
+        let is_same = found.len() == 1 && found == last;
         last = found;
-    }
+        is_same
+    })
+    .await;
     db.execute(&format!(
         "DO $$
          DECLARE

@@ -6,7 +6,6 @@ use std::{
     net::{TcpListener, TcpStream},
     sync::{Arc, Barrier, Mutex, mpsc},
     thread,
-    time::Duration,
 };
 
 use rustls::{
@@ -15,8 +14,7 @@ use rustls::{
     pki_types::{CertificateDer, PrivatePkcs8KeyDer},
 };
 
-/// How long a test waits for a request.
-const PATIENCE: Duration = Duration::from_mins(1);
+use crate::support::wait::DEADLINE;
 
 /// What a request is answered with.
 #[derive(Debug, Clone)]
@@ -92,7 +90,7 @@ impl Receiver {
 
     /// The next request, waited for.
     pub fn next(&self) -> Request {
-        self.requests.recv_timeout(PATIENCE).expect("an event comes")
+        self.requests.recv_timeout(DEADLINE).expect("an event comes")
     }
 
     /// All requests that have come and were not looked at yet.

@@ -15,14 +15,13 @@ use super::{
     load::key,
     proxy::{Proxy, Way},
     sender::Sender,
+    wait::until,
 };
 
 /// Callers of each kind.
 const CALLERS: usize = 16;
-/// When it is given up to wait for all connections to be usable again.
-const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long statements may run, and how long the way is cut.
+/// How long statements may run, and how long the way is cut at least: it stays cut until the writers have noticed.
 #[derive(Debug)]
 pub struct Limits {
     pub statement: Duration,
@@ -99,21 +98,21 @@ pub async fn cut_off(ways: &[Way], limits: &Limits) -> Seen {
     let (address, stop) = (format!("{}/v1/boards/arena/scores", serve.url), CancellationToken::new());
     let (writers, mut readers) = (sender.spawn(CALLERS, &address, &stop), JoinSet::new());
     let mut whole_again = Vec::new();
-    let before = sender.wait_for_more(300).await;
+    let before = sender.wait_for_more(100).await;
     for _ in 0..CALLERS {
         readers.spawn(read(serve.url.clone(), stop.clone()));
     }
     for way in ways {
         proxy.set(*way);
+        let before = sender.counts().2;
         tokio::time::sleep(limits.cut).await;
+        until("every writer is answered 503", async || sender.counts().2 >= before + CALLERS).await;
         let refused = sender.counts().2;
         proxy.set(Way::Open);
         let healed = Instant::now();
-        while !all_are_answered(&serve.url).await {
-            assert!(healed.elapsed() < PATIENCE, "{way:?}: not all connections are usable again");
-        }
+        until("all connections are usable again", async || all_are_answered(&serve.url).await).await;
         whole_again.push(healed.elapsed());
-        sender.wait_for_more(300).await;
+        sender.wait_for_more(100).await;
         eprintln!(
             "{way:?} for {:?}: {refused} times 503 so far, whole again after {:?}",
             limits.cut,

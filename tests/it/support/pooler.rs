@@ -6,13 +6,11 @@ use std::{
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    time::{Duration, Instant},
 };
 
 use centile::local::Watchdog;
 
-/// How long it may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+use super::wait::until_blocking;
 
 /// A pooler before a server; ends when it is dropped.
 #[derive(Debug)]
@@ -53,12 +51,11 @@ impl Pooler {
             .unwrap();
         watchdog.watch(child.id()).unwrap();
         let mut pooler = Self { port, child, watchdog, folder };
-        let end = Instant::now() + PATIENCE;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
+        until_blocking("PgBouncer listens", || {
             let has_ended = pooler.child.try_wait().unwrap().is_some();
-            assert!(!has_ended && Instant::now() < end, "PgBouncer does not start: {}", pooler.log());
-            std::thread::sleep(Duration::from_millis(10));
-        }
+            assert!(!has_ended, "PgBouncer does not start: {}", pooler.log());
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+        });
         pooler
     }
 

@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
-    time::{Duration, Instant},
 };
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IteratorRandom as _};
@@ -13,14 +12,15 @@ use sqlx::PgPool;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::load::parsed;
+use super::{
+    load::parsed,
+    wait::{until, within},
+};
 
 /// Players of the board.
 const PLAYERS: u32 = 200;
 /// No more are made while so many have no answer: whoever is refused at once would make more in half a minute than get in within the next.
 const OPEN: usize = 2_000;
-/// How long an event may take to get in once all is well again.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Events with ids: those without an answer yet, and those acknowledged with their id in the ledger.
 #[derive(Debug)]
@@ -56,12 +56,7 @@ impl Sender {
     /// Waits until so many more events are acknowledged; gives how many there are.
     pub async fn wait_for_more(&self, more: usize) -> usize {
         let wanted = self.counts().0 + more;
-        let acknowledged = async {
-            while self.counts().0 < wanted {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, acknowledged).await.expect("events get in");
+        until("events get in", async || self.counts().0 >= wanted).await;
         self.counts().0
     }
 
@@ -88,17 +83,18 @@ impl Sender {
 
     /// Sends what has no answer yet until all has.
     pub async fn finish(&self, address: &str) {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let open: Vec<_> = self.state.lock().expect("no panic").open.clone().into_iter().collect();
-            if open.is_empty() {
-                return;
+        within("events get in", async {
+            loop {
+                let open: Vec<_> = self.state.lock().expect("no panic").open.clone().into_iter().collect();
+                if open.is_empty() {
+                    return;
+                }
+                for events in open.chunks(500) {
+                    assert!(self.send(address, events.to_vec()).await, "the service has gone");
+                }
             }
-            for events in open.chunks(500) {
-                assert!(self.send(address, events.to_vec()).await, "the service has gone");
-            }
-            assert!(Instant::now() < end, "events do not get in");
-        }
+        })
+        .await;
     }
 
     /// New events, unanswered ones of earlier and acknowledged ones again.

@@ -6,7 +6,7 @@ use centile::local::LocalRedis;
 use deadpool_redis::redis::{aio::MultiplexedConnection, cmd};
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 
-use super::redis_connection;
+use super::{redis_connection, wait::until};
 
 /// One who overwrites what Centile keeps there.
 pub struct Spoiler {
@@ -32,6 +32,16 @@ impl Spoiler {
         while Instant::now() < end {
             self.spoil(true).await;
         }
+    }
+
+    /// Overwrites everything again and again until so many more values were.
+    pub async fn spoil_more(&mut self, values: usize) {
+        let wanted = self.spoiled + values;
+        until("values to overwrite", async || {
+            self.spoil(true).await;
+            self.spoiled >= wanted
+        })
+        .await;
     }
 
     /// Overwrites everything once: with what other keys held, and if wanted also with bytes of no meaning, other types and
