@@ -7,11 +7,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::{
-    SCORES,
-    assert_same,
-    driver::Browser,
-};
+use super::{SCORES, assert_same, driver::Browser};
 use crate::{
     http_api::site::Site,
     http_page::{board, players},
