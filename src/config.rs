@@ -363,7 +363,7 @@ pub struct Serve {
     pub instance: Instance,
 
     /// File with the certificate (PEM) to serve HTTPS with, and after it those that lead to its authority; in clear unless given.
-    /// Read again every 10 seconds, so that a renewed one is taken up
+    /// Read again every 2 seconds, so that a renewed one is taken up
     #[arg(long, env = "CENTILE_TLS_CERT", value_name = "FILE")]
     tls_cert: Option<PathBuf>,
 

@@ -28,7 +28,7 @@ use tokio_rustls::{Accept, TlsAcceptor, server::TlsStream};
 use crate::{Error, Result, telemetry};
 
 /// How often the files are read again. Whoever renews a certificate has nothing to tell the service.
-pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(10);
+pub(super) const RENEWED_EVERY: Duration = Duration::from_secs(2);
 
 /// What is offered and taken of protocols above TLS (RFC 7301).
 const HTTP_1: &[u8] = b"http/1.1";

@@ -1,27 +1,30 @@
 //! Each crate that was chosen has its reason in CONTRIBUTING.md.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
-
-use serde_json::Value;
+use std::{collections::BTreeSet, fs, path::Path};
 
 const CONTRIBUTING: &str = include_str!("../../CONTRIBUTING.md");
 
-/// The crates that a package asks for, those that only its tests and benchmarks need apart.
+/// The crates that a package asks for, those that only its tests and benchmarks need apart. Reads the manifest itself: `cargo
+/// metadata` waits for other runs of Cargo.
 fn chosen(manifest: &str) -> (BTreeSet<String>, BTreeSet<String>) {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest);
-    let metadata = Command::new(env!("CARGO"))
-        .args(["metadata", "--no-deps", "--format-version", "1", "--manifest-path"])
-        .arg(manifest)
-        .output()
-        .unwrap();
-    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
-    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
-    let dependencies = metadata["packages"][0]["dependencies"].as_array().unwrap();
-    let of = |is_for_tests: bool| {
-        let of_kind = dependencies.iter().filter(|dependency| (dependency["kind"] == "dev") == is_for_tests);
-        of_kind.map(|dependency| dependency["name"].as_str().unwrap().to_owned()).collect()
-    };
-    (of(false), of(true))
+    let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
+    let (mut library, mut tests) = (BTreeSet::new(), BTreeSet::new());
+    let mut section = "";
+    for line in manifest.lines() {
+        if line.starts_with('[') {
+            section = line;
+            let is_known = ["[dependencies]", "[dev-dependencies]"].contains(&section);
+            assert!(is_known || !section.contains("dependencies"), "this test does not read {section}");
+        } else if let Some((name, _)) = line.split_once(" = ").filter(|_| !line.starts_with('#')) {
+            match section {
+                "[dependencies]" => library.insert(name.to_owned()),
+                "[dev-dependencies]" => tests.insert(name.to_owned()),
+                _ => continue,
+            };
+        }
+    }
+    assert!(!library.is_empty());
+    (library, tests)
 }
 
 #[test]

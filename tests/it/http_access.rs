@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     http_api::site::{Answer, Site},
-    support::{TestDb, make_key, next_number},
+    support::{TestDb, amount, make_key, next_number},
 };
 
 const DOCUMENT: &str = include_str!("../../docs/access.md");
@@ -172,7 +172,8 @@ async fn every_call_answers_each_caller_as_the_matrix_says() {
         for (method, path) in &line.calls {
             seen.insert(format!("{} {path}", method.as_str()));
             for (caller, (keys, allowed)) in callers.iter().zip(&line.allowed).enumerate() {
-                for key in keys {
+                // Of several keys that do not work each call brings another one.
+                for key in keys.iter().cycle().skip(seen.len()).take(amount(1, keys.len())) {
                     let answer = request(&site, method, path, transaction_id, key.as_deref()).await;
                     let is_right = match (allowed, caller) {
                         (true, _) => (200..300).contains(&answer.status),

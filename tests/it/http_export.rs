@@ -5,15 +5,15 @@
 mod events;
 mod slow;
 
-use std::{io::Read as _, time::Duration};
+use std::io::Read as _;
 
 use reqwest::{
     Method,
     header::{CONTENT_DISPOSITION, RETRY_AFTER},
 };
 use serde_json::{Value, json};
-use sqlx::query_scalar;
-use tokio::time::sleep;
+use sqlx::{PgPool, query_scalar};
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -23,6 +23,7 @@ use crate::{
         Files, Serve, TestDb, import,
         proxy::{Proxy, Way},
         run, spawn,
+        wait::{until, until_some},
     },
 };
 use events::{Event, Line, recorded, standings};
@@ -32,7 +33,7 @@ use slow::Slow;
 const NASTY: [&str; 6] = ["a,b", "say \"hi\"", "semi;colon's", "<b>&amp;</b>", "\u{202e}desrever", "=1+1 👩‍👩‍👧"];
 const COLUMNS: [&str; 6] = ["position", "rank", "user_id", "user_name", "score", "reached_at"];
 /// Players whose file is more than lies between the service and who takes nothing of it.
-const MANY: usize = 24_000;
+const MANY: usize = 20_000;
 /// The board's file.
 const FILE: &str = "/v1/boards/main/scores.ndjson";
 /// No client is cut off for being slow, on however busy a machine.
@@ -98,34 +99,42 @@ async fn board(db: &TestDb, site: &Site, events: &[Event]) {
     import(db, &files.write("events.ndjson", lines.join("\n")), "main", &[]).well(events.len() as u64, 0);
 }
 
-/// A board whose file takes long to be sent: ids and names as long as they may be.
-async fn long_board(db: &TestDb, site: &Site) {
-    let mut events = many(MANY, |player| format!("{player:0>128}"));
-    for event in &mut events {
-        event.user_name = Some(format!("{:0>128}", event.number));
-    }
-    board(db, site, &events).await;
+/// A database with a board whose file takes long to be sent: ids and names as long as they may be, names of quotes, which either form
+/// escapes. Each test gets a copy.
+async fn long_board() -> TestDb {
+    static FILLED: OnceCell<TestDb> = OnceCell::const_new();
+    let filled = FILLED
+        .get_or_init(|| async {
+            let db = TestDb::new().await;
+            let mut site = Site::start(&db, &[]).await;
+            let mut events = many(MANY, |player| format!("{player:0>128}"));
+            for event in &mut events {
+                event.user_name = Some(format!("{}{:0>8}", "\"".repeat(120), event.number));
+            }
+            board(&db, &site, &events).await;
+            // A database that is copied has no sessions.
+            assert!(site.serve.stop().await.success());
+            db
+        })
+        .await;
+    filled.copy().await
 }
 
 /// Sessions that hold a snapshot for a file.
-async fn snapshots(db: &TestDb) -> i64 {
+async fn snapshots(pool: &PgPool) -> i64 {
     query_scalar(
         "SELECT count(*) FROM pg_stat_activity
          WHERE datname = current_database() AND application_name = 'centile export'",
     )
-    .fetch_one(&db.pool().await)
+    .fetch_one(pool)
     .await
     .unwrap()
 }
 
 /// Waits until no session holds a snapshot.
 async fn let_go(db: &TestDb) {
-    let gone = async {
-        while snapshots(db).await > 0 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_mins(1), gone).await.expect("snapshots are let go");
+    let pool = db.pool().await;
+    until("snapshots are let go", async || snapshots(&pool).await == 0).await;
 }
 
 #[tokio::test]
@@ -221,9 +230,9 @@ async fn a_closed_period_is_the_same_file_as_before_with_the_names_of_now() {
 
 #[tokio::test]
 async fn a_file_is_of_one_state_while_scores_come() {
-    let db = TestDb::new().await;
+    let db = long_board().await;
     let site = Site::start(&db, &PATIENT).await;
-    long_board(&db, &site).await;
+    let pool = db.pool().await;
     let (stop, path) = (CancellationToken::new(), "/v1/boards/main/scores");
     let write = async |caller: usize| {
         let mut scores = 0;
@@ -241,21 +250,14 @@ async fn a_file_is_of_one_state_while_scores_come() {
     };
     let read = async {
         let counted = async || -> i64 {
-            query_scalar("SELECT count(*) FROM centile_store.score_transactions")
-                .fetch_one(&db.pool().await)
-                .await
-                .unwrap()
+            query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap()
         };
-        let before_all = counted().await;
-        while counted().await < before_all + 60 {
-            sleep(Duration::from_millis(10)).await;
-        }
+        let until_more = async |than: i64| until("sixty more", async || counted().await >= than + 60).await;
+        until_more(counted().await).await;
         let mut slow = Slow::ask(&site.serve, FILE).await;
         let at_begin = counted().await;
-        while counted().await < at_begin + 60 {
-            sleep(Duration::from_millis(10)).await;
-        }
-        assert_eq!(snapshots(&db).await, 1, "it is still being read");
+        until_more(at_begin).await;
+        assert_eq!(snapshots(&pool).await, 1, "it is still being read");
         let version = slow.header("centile-version").to_owned();
         let file = slow.rest().await;
         stop.cancel();
@@ -271,35 +273,28 @@ async fn a_file_is_of_one_state_while_scores_come() {
 
 #[tokio::test]
 async fn two_files_are_sent_at_a_time_and_who_goes_away_leaves_a_place() {
-    let db = TestDb::new().await;
+    let db = long_board().await;
     let site = Site::start(&db, &PATIENT).await;
-    long_board(&db, &site).await;
+    let pool = db.pool().await;
     let (one, mut other) = (Slow::ask(&site.serve, FILE).await, Slow::ask(&site.serve, FILE).await);
     let busy = site.get("/v1/boards/main/scores.csv").await;
     assert_eq!(busy.headers[RETRY_AFTER], "10");
     busy.is(503);
-    assert_eq!(snapshots(&db).await, 2);
+    assert_eq!(snapshots(&pool).await, 2);
     drop(one);
-    let again = async {
-        loop {
-            let file = site.get("/v1/boards/main/scores.csv").await;
-            if file.status == 200 {
-                return file.text;
-            }
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let whole = tokio::time::timeout(Duration::from_mins(1), again).await.expect("a place");
-    assert_eq!(read_csv(&whole).len(), MANY + 1);
+    let whole = until_some("a place", async || {
+        let file = site.get("/v1/boards/main/scores.csv").await;
+        (file.status == 200).then_some(file.text)
+    });
+    assert_eq!(read_csv(&whole.await).len(), MANY + 1);
     assert!(other.rest().await.is_whole);
     let_go(&db).await;
 }
 
 #[tokio::test]
 async fn who_takes_nothing_is_left_and_so_is_the_snapshot() {
-    let db = TestDb::new().await;
+    let db = long_board().await;
     let site = Site::start(&db, &["--client-timeout", "1"]).await;
-    long_board(&db, &site).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
     let_go(&db).await;
     assert!(!slow.rest().await.is_whole);
@@ -308,19 +303,18 @@ async fn who_takes_nothing_is_left_and_so_is_the_snapshot() {
 // On threads of its own the way to PostgreSQL goes on while a process is waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_without_its_end_is_known_by_that() {
-    let db = TestDb::new().await;
+    let db = long_board().await;
     let way = Proxy::to(db.port()).await;
     let url = way.instead(db.url());
     let flags = PATIENT.map(str::to_owned);
     let site = Site::of(Serve::spawn(&url, None, &db.redis_prefix(), &flags), db.url());
-    long_board(&db, &site).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
     let mut command = spawn(&url, &["export", "--board", "main", "--format", "ndjson"]);
     let mut out = command.stdout.take().unwrap();
     // It has begun, and waits for its reader.
     let mut first = [0; 1];
     out.read_exact(&mut first).unwrap();
-    assert_eq!(snapshots(&db).await, 2);
+    assert_eq!(snapshots(&db.pool().await).await, 2);
 
     way.set(Way::Reset);
     let part = slow.rest().await;

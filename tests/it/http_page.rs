@@ -17,7 +17,7 @@ use self::read::{rows, texts};
 use crate::{
     http_api::site::{Answer, Site},
     http_closed::period::Past,
-    support::{TestDb, boundary},
+    support::{TestDb, amount, boundary},
 };
 
 /// So many players, each with more points than those after.
@@ -206,8 +206,8 @@ async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
     let site = Site::start(&db, &[]).await;
     site.board(json!({}), &[]).await;
     let week = async || site.get("/v1/boards/main/scores?period=week").await.is(200);
-    let (mut drawn, mut empty) = (0, 0);
-    while drawn < 2 || empty < 2 {
+    let (mut drawn, mut empty, least) = (0, 0, amount(1, 2));
+    while drawn < least || empty < least {
         site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
         let before = week().await;
         let shown = page(&site, "/boards/main?period=week").await;

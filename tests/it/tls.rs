@@ -2,11 +2,7 @@
 
 mod https;
 
-use std::{
-    fs,
-    path::PathBuf,
-    time::{Duration, Instant},
-};
+use std::{fs, path::PathBuf};
 
 use centile::local::{LocalRedis, PostgresOptions};
 use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -14,7 +10,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 
-use crate::support::{Serve, folder, make_key, own_postgres, run_at};
+use crate::support::{Serve, folder, make_key, own_postgres, run_at, wait::until};
 
 /// An authority, and a server at 127.0.0.1 that it vouches for.
 struct Vouched {
@@ -86,9 +82,11 @@ async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_
     demand_tls(&clear, &right).await;
     let verified = |vouched: &Vouched| format!("{clear}?sslmode=verify-full&sslrootcert={}", vouched.file("ca.pem"));
     // The settings are read a moment after they were told.
-    while PgConnection::connect(&verified(&right)).await.is_err()
-        || PgConnection::connect(&format!("{clear}?sslmode=disable")).await.is_ok()
-    {}
+    until("PostgreSQL demands TLS", async || {
+        PgConnection::connect(&verified(&right)).await.is_ok()
+            && PgConnection::connect(&format!("{clear}?sslmode=disable")).await.is_err()
+    })
+    .await;
     run_at(&verified(&wrong), &["board", "list"]).refused(1, &["cannot connect to PostgreSQL", "certificate"]);
     run_at(&format!("{clear}?sslmode=disable"), &["board", "list"]).refused(1, &["cannot connect to PostgreSQL"]);
     run_at(&verified(&right), &["board", "create", "main"]).well();
@@ -115,16 +113,13 @@ async fn postgresql_and_redis_are_reached_over_tls_and_only_where_the_authority_
         let answer = request.json(&json!({"user_id": "ada", "points": 5})).send().await.unwrap();
         assert_eq!(answer.status(), StatusCode::OK);
         let wanted = format!(r#""cache":"{cache}""#);
-        let begun = Instant::now();
-        loop {
+        until("the state of the cache", async || {
             let answer = serve.client.get(serve.at("/readyz")).send().await.unwrap().text().await.unwrap();
-            if answer.contains(&wanted) {
-                break;
-            }
-            // It is asked for 50 ms, with connecting: on a busy machine not enough each time.
-            assert!(cache == "reachable" && begun.elapsed() < Duration::from_mins(1), "{answer}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+            // The service waits for Redis for 50 ms, with connecting: too short now and then on a busy machine.
+            assert!(cache == "reachable" || answer.contains(&wanted), "{answer}");
+            answer.contains(&wanted)
+        })
+        .await;
     }
     drop(redis);
 }

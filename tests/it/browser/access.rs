@@ -10,16 +10,18 @@ use crate::{
     http_api::site::Site,
     http_closed::period::Past,
     http_page::{board, markup, players},
-    support::TestDb,
+    support::{TestDb, amount},
 };
 
 /// Deque's axe-core, which looks for what keeps people out (WCAG 2 A and AA, and what is good practice besides).
 const AXE: &str = include_str!("axe/axe.min.js");
-/// The narrowest phones.
+/// Width of the narrowest phones.
 const PHONE: u32 = 360;
+/// Width of a window on a desktop.
+const DESKTOP: u32 = 1_280;
 
 /// What axe finds on the page that is open.
-pub async fn violations(browser: &Browser) -> Value {
+async fn violations(browser: &Browser) -> Value {
     browser.run(AXE).await;
     browser
         .run_until_called(
@@ -30,7 +32,7 @@ pub async fn violations(browser: &Browser) -> Value {
 }
 
 /// A site whose pages have everything on them.
-pub async fn everything(db: &TestDb) -> Site {
+async fn everything(db: &TestDb) -> Site {
     let site = Site::start(db, &[]).await;
     let past = Past::new(db, "main", json!({"title": "The main board of a rather long name"}), &site).await;
     past.play(1, 40, 100, "2024-01-17");
@@ -61,57 +63,60 @@ const PAGES: [&str; 9] = [
     "/boards/main?limit=0",
 ];
 
+/// The page with all parts of a board.
+const FULLEST: &str = PAGES[2];
+
+/// Boards in frames.
+const FRAMES: [&str; 5] = [
+    "/embed/main",
+    "/embed/main?theme=dark&size=small",
+    "/embed/empty?theme=light&size=large",
+    "/embed/main?limit=0",
+    "/embed/none",
+];
+
+/// The operator's page.
+const OPERATORS: [&str; 3] = ["/ops/", "/ops/?board=empty", "/ops/?board=none"];
+
+/// Widths of a window in pixels, with colour schemes.
+const LOOKS: [(u32, &str); 4] = [(DESKTOP, "light"), (PHONE, "dark"), (DESKTOP, "dark"), (PHONE, "light")];
+
 #[tokio::test]
 async fn nobody_is_kept_out() {
     let db = TestDb::new().await;
     let site = everything(&db).await;
+    let operators = site.serve.url.replace("http://", &format!("http://anybody:{}@", site.admin_key));
     let browser = Browser::start().await;
-    for width in [None, Some(PHONE)] {
-        if let Some(width) = width {
-            browser.resize(width, 740, true).await;
-        }
-        for scheme in ["light", "dark"] {
+    let pages = PAGES.into_iter().chain(FRAMES).map(|path| (path, site.serve.at(path)));
+    let pages = pages.chain(OPERATORS.map(|path| (path, format!("{operators}{path}"))));
+    for (number, (path, url)) in pages.enumerate() {
+        // Each page in one look, so that each look is that of several pages of each kind; the page with most on it in a wide dark
+        // and a narrow light one.
+        let looks = amount(if path == FULLEST { 2 } else { 1 }, LOOKS.len());
+        for (width, scheme) in LOOKS.iter().cycle().skip(number).take(looks) {
+            browser.resize(*width, 740, *width == PHONE).await;
             browser.prefer(scheme).await;
-            for path in PAGES {
-                browser.open(&site.serve.at(path)).await;
-                if browser.run("return document.querySelector('.periods details') !== null").await == true {
-                    browser.click(".periods summary").await;
-                }
-                assert_eq!(violations(&browser).await, json!([]), "{path}, {scheme}, {width:?}");
-                // The pages of what is not there are answered with a status that a browser tells of.
-                let complaints = browser.complaints().await;
-                let others = complaints.iter().filter(|line| !line.contains("the server responded with a status of 4"));
-                assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new(), "{path}, {scheme}");
+            browser.open(&url).await;
+            if browser.run("return document.querySelector('.periods details') !== null").await == true {
+                browser.click(".periods summary").await;
             }
+            assert_eq!(violations(&browser).await, json!([]), "{path}, {scheme}, {width}");
+            // A browser reports the status of a page that is not there.
+            let complaints = browser.complaints().await;
+            let others = complaints.iter().filter(|line| !line.contains("the server responded with a status of 4"));
+            assert_eq!(others.collect::<Vec<_>>(), Vec::<&String>::new(), "{path}, {scheme}");
         }
     }
 }
 
 #[tokio::test]
-async fn on_a_phone_nothing_is_wider_than_the_screen() {
-    let db = TestDb::new().await;
-    let site = everything(&db).await;
-    let browser = Browser::start().await;
-    browser.resize(PHONE, 740, true).await;
-    for path in PAGES {
-        browser.open(&site.serve.at(path)).await;
-        let width = browser.run("return document.scrollingElement.scrollWidth").await;
-        assert_eq!(width, PHONE, "{path}");
-        // What can be touched is large enough for a finger, or stands alone in its line.
-        let small = "return [...document.querySelectorAll('button, input:not([type=hidden]), summary')]
-            .filter((element) => element.getBoundingClientRect().height < 24).map((element) => element.outerHTML)";
-        assert_eq!(browser.run(small).await, json!([]), "{path}");
-    }
-}
-
-#[tokio::test]
-async fn nothing_jumps_while_a_page_comes_up() {
+async fn nothing_jumps_while_a_page_comes_up_and_a_phone_shows_all_of_it() {
     let db = TestDb::new().await;
     let site = everything(&db).await;
     let browser = Browser::start().await;
     // The browser writes times in another way than the server.
     assert_eq!(browser.run("return navigator.language").await, "en-US");
-    for width in [1_280, PHONE] {
+    for width in [DESKTOP, PHONE] {
         browser.resize(width, 740, width == PHONE).await;
         for path in PAGES.into_iter().chain(["/boards/main?period=week&player=p030"]) {
             browser.open(&site.serve.at(path)).await;
@@ -125,6 +130,14 @@ async fn nothing_jumps_while_a_page_comes_up() {
                 )
                 .await;
             assert!(jumps.as_f64().unwrap() < 0.01, "{path}, {width}: {jumps}");
+            if width == PHONE {
+                let width = browser.run("return document.scrollingElement.scrollWidth").await;
+                assert_eq!(width, PHONE, "{path}");
+                // A control is large enough for a finger.
+                let small = "return [...document.querySelectorAll('button, input:not([type=hidden]), summary')]
+                    .filter((element) => element.getBoundingClientRect().height < 24).map((element) => element.outerHTML)";
+                assert_eq!(browser.run(small).await, json!([]), "{path}");
+            }
         }
     }
 }

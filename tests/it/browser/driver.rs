@@ -8,6 +8,8 @@ use std::{
     net::TcpStream,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::Mutex,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -16,14 +18,12 @@ use centile::local::{Watchdog, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::folder;
+use crate::support::{folder, wait::DEADLINE};
 
-/// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_mins(1);
-/// How often another port is tried.
+/// How often a driver that does not start is started again.
 const PORTS: u32 = 5;
-/// How often a page is asked whether it is as it should be.
-const ASKED_EVERY: Duration = Duration::from_millis(20);
+/// Interval between two looks at a page.
+const POLL: Duration = Duration::from_millis(20);
 /// The member by which an element is named (`WebDriver`, 12.1).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -31,11 +31,23 @@ const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 pub const TAB: &str = "\u{e004}";
 pub const ENTER: &str = "\u{e007}";
 
-/// A browser with a profile of its own, which goes with it.
+/// Browsers that no test uses. A start takes seconds of a core, so tests share them one after the other. A static is never
+/// dropped; the watchdogs end these when the test process ends.
+static IDLE: Mutex<Vec<Chromium>> = Mutex::new(Vec::new());
+
+/// The browser of one test: a tab of its own, closed when this value is dropped.
 #[derive(Debug)]
 pub struct Browser {
     client: reqwest::Client,
-    /// Where its session is.
+    /// Address of its session.
+    session: String,
+    chromium: Option<Chromium>,
+}
+
+/// A Chromium with its driver and a profile of its own.
+#[derive(Debug)]
+struct Chromium {
+    /// Address of the only session.
     session: String,
     driver: Child,
     /// The browser's own process.
@@ -45,47 +57,15 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts one with a window of a desk.
+    /// Takes an idle browser or starts one, with a new tab in a window of a desktop.
     pub async fn start() -> Self {
-        let profile = folder("browser");
-        fs::create_dir_all(&profile).unwrap();
-        let profile = profile.canonicalize().unwrap();
-        let [mut driver_dog, mut browser_dog] = [(); 2].map(|()| Watchdog::new(&[&profile]).unwrap());
-        let (driver, place, driver_dog) = tokio::task::spawn_blocking(move || {
-            let mut launched = (0..PORTS).filter_map(|_| launch(&mut driver_dog));
-            let (driver, place) = launched.next().expect("a driver that starts");
-            drop(launched);
-            (driver, place, driver_dog)
-        })
-        .await
-        .unwrap();
-        let client = reqwest::Client::builder().timeout(PATIENCE * 2).build().unwrap();
-        let profile_argument = format!("--user-data-dir={}", profile.join("profile").display());
-        let arguments = [
-            "--headless=new",
-            // Refused to root otherwise; what is shown is our own.
-            "--no-sandbox",
-            "--disable-dev-shm-usage",
-            "--disable-gpu",
-            "--force-color-profile=srgb",
-            "--hide-scrollbars",
-            "--lang=en-GB",
-            "--window-size=1280,900",
-            // Nothing else may be asked.
-            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-            &profile_argument,
-        ];
-        let wanted = json!({"capabilities": {"alwaysMatch": {
-            "browserName": "chrome",
-            "goog:chromeOptions": {"args": arguments},
-            "goog:loggingPrefs": {"browser": "ALL"},
-            "timeouts": {"script": 60_000, "pageLoad": 60_000},
-        }}});
-        let made = call(&client, Method::POST, &format!("{place}/session"), Some(wanted)).await.expect("a session");
-        let pid = made["capabilities"]["goog:processID"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap();
-        browser_dog.watch(pid).unwrap();
-        let session = format!("{place}/session/{}", made["sessionId"].as_str().unwrap());
-        Self { client, session, driver, pid, watchdogs: [driver_dog, browser_dog], profile }
+        let client = reqwest::Client::builder().timeout(DEADLINE).build().unwrap();
+        let idle = IDLE.lock().unwrap().pop();
+        let chromium = match idle {
+            Some(chromium) => chromium,
+            None => Chromium::start(&client).await,
+        };
+        Self { client, session: chromium.session.clone(), chromium: Some(chromium) }
     }
 
     async fn ask(&self, method: Method, command: &str, body: Option<Value>) -> Result<Value, String> {
@@ -135,20 +115,16 @@ impl Browser {
 
     /// Returns when this expression holds in the page, whichever page that is by then.
     pub async fn until(&self, expression: &str) {
-        let begun = Instant::now();
+        let end = Instant::now() + DEADLINE;
         loop {
-            // While one page goes and the next comes there is nobody to ask.
+            // Between two pages there is none that could answer.
             let script = json!({"script": format!("return Boolean({expression})"), "args": []});
             let answer = self.ask(Method::POST, "execute/sync", Some(script)).await;
             if answer == Ok(Value::Bool(true)) {
                 return;
             }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{expression} does not come to hold: {answer:?}; {}",
-                self.text("body").await
-            );
-            tokio::time::sleep(ASKED_EVERY).await;
+            assert!(Instant::now() < end, "timeout: {expression}: {answer:?}; {}", self.text("body").await);
+            tokio::time::sleep(POLL).await;
         }
     }
 
@@ -217,21 +193,95 @@ impl Browser {
     }
 }
 
-impl Browser {
+impl Chromium {
+    /// Starts one with its driver.
+    async fn start(client: &reqwest::Client) -> Self {
+        let profile = folder("browser");
+        fs::create_dir_all(&profile).unwrap();
+        let profile = profile.canonicalize().unwrap();
+        let [mut driver_dog, mut browser_dog] = [(); 2].map(|()| Watchdog::new(&[&profile]).unwrap());
+        let (driver, place, driver_dog) = tokio::task::spawn_blocking(move || {
+            let mut launched = (0..PORTS).filter_map(|_| launch(&mut driver_dog));
+            let (driver, place) = launched.next().expect("a driver that starts");
+            drop(launched);
+            (driver, place, driver_dog)
+        })
+        .await
+        .unwrap();
+        let profile_argument = format!("--user-data-dir={}", profile.join("profile").display());
+        let arguments = [
+            "--headless=new",
+            // Refused to root otherwise; the tests open only their own pages.
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--disable-gpu",
+            "--force-color-profile=srgb",
+            "--hide-scrollbars",
+            "--lang=en-GB",
+            "--window-size=1280,900",
+            // Every other host is unreachable.
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+            &profile_argument,
+        ];
+        let limit = DEADLINE.as_millis();
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+            "timeouts": {"script": limit, "pageLoad": limit},
+        }}});
+        let made = call(client, Method::POST, &format!("{place}/session"), Some(wanted)).await.expect("a session");
+        let pid = made["capabilities"]["goog:processID"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap();
+        browser_dog.watch(pid).unwrap();
+        let session = format!("{place}/session/{}", made["sessionId"].as_str().unwrap());
+        Self { session, driver, pid, watchdogs: [driver_dog, browser_dog], profile }
+    }
+
+    /// Replaces the tab by a new one, which has none of the settings made in the old one, and forgets complaints; blocks.
+    fn clear(&self) -> Result<(), String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.map_err(|error| error.to_string())?.block_on(async {
+            let client = reqwest::Client::new();
+            let order = async |method, command: &str, body| {
+                call(&client, method, &format!("{}/{command}", self.session), body).await
+            };
+            let tab = order(Method::POST, "window/new", Some(json!({"type": "tab"}))).await?;
+            order(Method::DELETE, "window", None).await?;
+            order(Method::POST, "window", Some(json!({"handle": tab["handle"]}))).await?;
+            order(Method::POST, "se/log", Some(json!({"type": "browser"}))).await?;
+            Ok(())
+        })
+    }
+
     /// Has it end as by its own menu; all of its processes have ended then.
     fn quit(&self) -> io::Result<()> {
         let (place, session) = self.session["http://".len()..].split_once('/').unwrap_or_default();
         let mut driver = TcpStream::connect(place)?;
         driver.set_read_timeout(Some(Duration::from_secs(10)))?;
         write!(driver, "DELETE /{session} HTTP/1.1\r\nhost: {place}\r\nconnection: close\r\n\r\n")?;
-        // It answers when all is over.
+        // The driver answers once the browser has ended.
         driver.read_exact(&mut [0])
     }
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Killed, its other processes would write to the profile until they have seen it, and make folders for that.
+        let Some(chromium) = self.chromium.take() else { return };
+        // After a failure its state is unknown: it ends.
+        if thread::panicking() {
+            return;
+        }
+        // A runtime cannot block inside another one, hence the thread.
+        let clearing = thread::spawn(move || chromium.clear().is_ok().then_some(chromium));
+        if let (Ok(Some(chromium)), Ok(mut idle)) = (clearing.join(), IDLE.lock()) {
+            idle.push(chromium);
+        }
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        // Killed, its other processes would go on writing to the profile until they notice.
         if self.quit().is_err() {
             signal(self.pid, "KILL").ok();
         }
@@ -242,7 +292,7 @@ impl Drop for Browser {
         }
         let end = Instant::now() + Duration::from_secs(10);
         while fs::remove_dir_all(&self.profile).is_err() && self.profile.exists() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }
@@ -262,7 +312,7 @@ fn launch(watchdog: &mut Watchdog) -> Option<(Child, String)> {
         return None;
     };
     // What else it has to say is read, too: it is not to wait for that.
-    std::thread::spawn(move || lines.for_each(drop));
+    thread::spawn(move || lines.for_each(drop));
     let port: String = line.chars().filter(char::is_ascii_digit).collect();
     Some((driver, format!("http://127.0.0.1:{port}")))
 }

@@ -1,6 +1,4 @@
-//! Boards within the page of another origin, which allows as little as it may; and what else a browser shows besides the pages of boards.
-
-use std::time::{Duration, Instant};
+//! Boards in frames of a page of another origin, which allows as little as it may.
 
 use serde_json::json;
 use tokio::{
@@ -9,16 +7,11 @@ use tokio::{
     task::AbortHandle,
 };
 
-use super::{
-    SCORES,
-    access::{everything, violations},
-    assert_same,
-    driver::{Browser, PATIENCE},
-};
+use super::{SCORES, assert_same, driver::Browser};
 use crate::{
     http_api::site::Site,
     http_page::{board, players},
-    support::TestDb,
+    support::{TestDb, wait::until},
 };
 
 /// A server of one page of another origin; ends when this is dropped.
@@ -139,35 +132,10 @@ async fn a_page_of_an_origin_that_is_not_named_shows_nothing() {
     other.show(&site.serve.url, "<centile-board board=main></centile-board>");
     let browser = Browser::start().await;
     browser.open(&other.origin).await;
-    let begun = Instant::now();
-    loop {
-        let complaints = browser.complaints().await;
-        if complaints.iter().any(|line| line.contains("frame-ancestors")) {
-            break;
-        }
-        assert!(begun.elapsed() < PATIENCE, "it is shown: {complaints:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until("a complaint of frame-ancestors", async || {
+        browser.complaints().await.iter().any(|line| line.contains("frame-ancestors"))
+    })
+    .await;
     browser.look_into_frame(true).await;
     assert_eq!(browser.run("return document.querySelectorAll('[data-board]').length").await, 0);
-}
-
-#[tokio::test]
-async fn nobody_is_kept_out_of_frames_and_of_the_operators_page() {
-    let db = TestDb::new().await;
-    let site = everything(&db).await;
-    let operators = site.serve.url.replace("http://", &format!("http://anybody:{}@", site.admin_key));
-    let browser = Browser::start().await;
-    for (width, scheme) in [(1_280, "light"), (360, "dark")] {
-        browser.resize(width, 740, width == 360).await;
-        browser.prefer(scheme).await;
-        for path in ["main", "main?theme=dark&size=small", "empty?theme=light&size=large", "main?limit=0", "none"] {
-            browser.open(&site.serve.at(&format!("/embed/{path}"))).await;
-            assert_eq!(violations(&browser).await, json!([]), "{path}, {scheme}");
-        }
-        for path in ["/ops/", "/ops/?board=empty", "/ops/?board=none"] {
-            browser.open(&format!("{operators}{path}")).await;
-            assert_eq!(violations(&browser).await, json!([]), "{path}, {scheme}");
-        }
-    }
 }

@@ -1,16 +1,15 @@
 //! While somebody looks: rows move, nothing else does, and what is cut off comes back.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use reqwest::Method;
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::{SCORES, assert_player, assert_same, driver::Browser};
 use crate::{
     http_api::site::Site,
     http_page::{board, players},
-    support::{Files, Serve, TestDb, centile, import, run, spawn_serve},
+    support::{Files, Serve, TestDb, centile, import, run, spawn_serve, wait::until},
 };
 
 /// Returns when the page says that it is live.
@@ -18,18 +17,13 @@ async fn until_live(browser: &Browser) {
     browser.until("document.querySelector('.state.live')?.textContent === 'live'").await;
 }
 
-/// Returns when one page follows, and no other does any more.
+/// Waits until the service has one listener.
 async fn until_one_listens(serve: &Serve) {
-    let begun = Instant::now();
-    loop {
+    until("one listener", async || {
         let numbers = serve.client.get(serve.at("/metrics")).send().await.unwrap().text().await.unwrap();
-        if numbers.lines().any(|line| line == "centile_live_listeners 1") {
-            return;
-        }
-        // Sooner than a browser lets a page go that was left.
-        assert!(begun.elapsed() < Duration::from_secs(20), "{numbers}");
-        sleep(Duration::from_millis(20)).await;
-    }
+        numbers.lines().any(|line| line == "centile_live_listeners 1")
+    })
+    .await;
 }
 
 /// That this player is in the first row.

@@ -1,7 +1,5 @@
 //! A player who asks to be forgotten: nothing in the database or in Redis tells any more who it was, and every score is there.
 
-use std::time::{Duration, Instant};
-
 use deadpool_redis::redis::cmd;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -9,7 +7,10 @@ use sqlx::{Connection as _, PgConnection, raw_sql};
 
 use crate::{
     http_api::site::Site,
-    support::{Files, TestDb, import, redis_connection, redis_url, run},
+    support::{
+        Files, TestDb, import, redis_connection, redis_url, run,
+        wait::{until, until_some},
+    },
 };
 
 pub const OLD_ID: &str = "ada-lovelace-1815";
@@ -96,11 +97,12 @@ async fn nothing_tells_who_an_erased_player_was_and_every_score_is_there() {
     }
 
     // A top may lag by 250 ms.
-    let mut after = week(&site).await;
-    let erased_at = Instant::now();
-    while after[1]["user_id"] != new_id && erased_at.elapsed() < Duration::from_secs(1) {
-        after = week(&site).await;
-    }
+    let after = until_some("the erased player's new id", async || {
+        let after = week(&site).await;
+        assert!(after == before || after[1]["user_id"] == new_id, "{after:?}");
+        (after != before).then_some(after)
+    })
+    .await;
     for (place, (was, is)) in before.iter().zip(&after).enumerate() {
         let wanted = if place == 1 {
             (json!(new_id), json!("(erased)"), Value::Null)
@@ -163,9 +165,8 @@ async fn a_top_that_is_being_frozen_forgets_too() {
         raw_sql(finish).execute(&mut closer).await.map(|_| ())
     });
     let waits = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-    while sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() == 0 {
-        tokio::task::yield_now().await;
-    }
+    until("the closing waits", async || sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut holder).await.unwrap() > 0)
+        .await;
     db.execute(&format!("SELECT centile.erase_user('{OLD_ID}')")).await;
     raw_sql("COMMIT").execute(&mut holder).await.unwrap();
     closing.await.unwrap().unwrap();

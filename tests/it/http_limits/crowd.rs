@@ -5,15 +5,12 @@ use std::{collections::BTreeSet, time::Duration};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use sqlx::{PgPool, Postgres, Transaction};
-use tokio::{
-    task::JoinSet,
-    time::{sleep, timeout},
-};
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{SCORES, wire::Wire};
 use crate::{
     http_api::site::Site,
-    support::{TestDb, audit},
+    support::{TestDb, audit, wait::until},
 };
 
 /// So many requests are taken, whatever they bring.
@@ -22,8 +19,6 @@ const WELCOME_REQUESTS: usize = 16;
 const WELCOME_EVENTS: usize = 1_024;
 /// How long scores may have to wait.
 const WRITE_WAIT: Duration = Duration::from_millis(400);
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Keeps every lane of a board from being written.
 async fn hold(pool: &PgPool, board: &str) -> Transaction<'static, Postgres> {
@@ -43,12 +38,7 @@ async fn number(site: &Site, name: &str) -> f64 {
 
 /// Waits until so many events are with the writers.
 async fn until_waiting(site: &Site, events: usize) {
-    let waiting = async {
-        while number(site, "centile_queue_events").await < events as f64 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, waiting).await.expect("the events wait");
+    until("the events wait", async || number(site, "centile_queue_events").await >= events as f64).await;
 }
 
 /// Sends a body with the server key, and gives the answer's status and text when it comes.
@@ -168,10 +158,11 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &["--statement-timeout", "60", "--write-wait", "1000"]).await;
     site.board(json!({"lanes": LANES}), &[]).await;
-    // Ten seconds until a thousand are left, a half of one on the average over the lanes.
+    // Until a thousand are left the lane would take ten seconds, the average over all lanes a fifth of one.
     db.execute(
-        "CREATE FUNCTION public.dawdle() RETURNS trigger LANGUAGE plpgsql AS
-         'BEGIN IF NEW.lane = 0 THEN PERFORM pg_sleep(0.02); END IF; RETURN NEW; END';
+        "CREATE TABLE public.pace AS SELECT 0.02::float8 AS seconds;
+         CREATE FUNCTION public.dawdle() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN IF NEW.lane = 0 THEN PERFORM pg_sleep(seconds) FROM public.pace; END IF; RETURN NEW; END';
          CREATE TRIGGER dawdle BEFORE INSERT ON centile_store.score_transactions
          FOR EACH ROW EXECUTE FUNCTION public.dawdle()",
     )
@@ -182,6 +173,7 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
     let lists = send_what_is_welcome(&site, &list).await;
     let (status, text) = send(&site, SCORES, &other).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{text}");
+    db.execute("UPDATE public.pace SET seconds = 0").await;
     for (status, text) in lists.join_all().await {
         assert_eq!(status, StatusCode::OK, "{text}");
     }
@@ -200,12 +192,7 @@ async fn a_lane_that_stands_still_keeps_no_other_idle() {
     sqlx::query(lane).execute(&mut *holding).await.unwrap();
     let lists = send_what_is_welcome(&site, &list).await;
     // At the latest when it has stood for longer than its events take.
-    let taken = async {
-        while send(&site, SCORES, &other).await.0 != StatusCode::OK {
-            sleep(Duration::from_millis(10)).await;
-        }
-    };
-    timeout(PATIENCE, taken).await.expect("the other lanes go on");
+    until("the other lanes go on", async || send(&site, SCORES, &other).await.0 == StatusCode::OK).await;
     // Behind the thousand that wait for it already nobody has to.
     assert_eq!(send(&site, SCORES, &list[0]).await.0, StatusCode::SERVICE_UNAVAILABLE);
     holding.rollback().await.unwrap();
@@ -223,17 +210,24 @@ async fn a_thousand_at_once_are_taken_however_long_they_wait() {
     let holding = hold(&pool, "main").await;
     let mut callers = JoinSet::new();
     let mut waiting = 0;
-    // The first alone, the others when it has waited for longer than it should have to: the lane stands still.
-    for (more, wait) in [(1, 2 * WRITE_WAIT), (255, Duration::ZERO), (744, Duration::ZERO)] {
-        for caller in waiting..waiting + more {
-            callers.spawn(send(&site, SCORES, &json!({"user_id": format!("p{caller}"), "points": 1})));
+    // The first alone, the others when it has waited for longer than it should have to: the lane stands still. Events come one by
+    // one, and in lists of eight.
+    for (requests, events, wait) in [(1, 1, 2 * WRITE_WAIT), (255, 1, Duration::ZERO), (93, 8, Duration::ZERO)] {
+        for _ in 0..requests {
+            let event = |player| json!({"user_id": format!("p{player}"), "points": 1});
+            callers.spawn(send(&site, SCORES, &(waiting..waiting + events).map(event).collect()));
+            waiting += events;
         }
-        waiting += more;
         until_waiting(&site, waiting).await;
         sleep(wait).await;
     }
+    assert_eq!(waiting, 1_000);
     holding.rollback().await.unwrap();
-    let statuses: BTreeSet<u16> = callers.join_all().await.into_iter().map(|(status, _)| status.as_u16()).collect();
-    assert_eq!(statuses, BTreeSet::from([200]));
+    let (mut statuses, mut accepted) = (BTreeSet::new(), 0);
+    for (status, text) in callers.join_all().await {
+        statuses.insert(status.as_u16());
+        accepted += text.matches("\"accepted\"").count();
+    }
+    assert_eq!((statuses, accepted), (BTreeSet::from([200]), 1_000));
     assert_eq!(site.get(SCORES).await.is(200)["players"], 1_001);
 }

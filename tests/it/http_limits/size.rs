@@ -3,15 +3,11 @@
 use std::{
     io::{Read as _, Write as _},
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use reqwest::{Method, header::HeaderValue};
 use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    time::timeout,
-};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{
     SCORES, kilobytes,
@@ -19,15 +15,16 @@ use super::{
 };
 use crate::{
     http_api::site::{Answer, Site},
-    support::TestDb,
+    support::{
+        TestDb,
+        wait::{until_some, within},
+    },
 };
 
 /// Longest body that the service is told to take: what it takes by itself.
 const BODY_LIMIT: usize = 1 << 20;
 /// The same in kilobytes.
 const BODY_LIMIT_KB: i64 = 1 << 10;
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 /// Asks for chosen players; no key is needed.
 const QUERY: &str = "/v1/boards/main/scores/query";
 /// Longest body of that.
@@ -49,7 +46,7 @@ async fn pour(site: &Site, head: &str, is_chunked: bool) -> (usize, Told) {
     wire.send(head).await.unwrap();
     let bytes = vec![b' '; 1 << 16];
     let chunk = if is_chunked { [b"10000\r\n", &bytes[..], b"\r\n"].concat() } else { bytes };
-    let (mut from, mut to) = wire.0.split();
+    let (mut from, mut to) = wire.0.get_mut().split();
     let pouring = async {
         let mut sent = 0;
         while sent < 1 << 30 && to.write_all(&chunk).await.is_ok() {
@@ -201,15 +198,7 @@ async fn a_query_that_needs_no_key_is_no_longer_than_its_longest_list() {
 
 /// Asks until the answer is as wanted.
 async fn until<F: Future<Output = Answer>>(is_wanted: impl Fn(&Answer) -> bool, ask: impl Fn() -> F) -> Answer {
-    let asking = async {
-        loop {
-            let answer = ask().await;
-            if is_wanted(&answer) {
-                return answer;
-            }
-        }
-    };
-    timeout(PATIENCE, asking).await.expect("the answer that is wanted")
+    until_some("the answer that is wanted", async || Some(ask().await).filter(|answer| is_wanted(answer))).await
 }
 
 /// Sends all but the last byte of a request; gives it, and the answer of the first `ask` that finds no room beside it. Should `ask` have taken the
@@ -231,7 +220,7 @@ async fn all_but_the_end<F: Future<Output = Answer>>(
             }
         }
     };
-    timeout(2 * PATIENCE, sending).await.expect("room for one")
+    within("room for one", sending).await
 }
 
 #[tokio::test]
@@ -307,7 +296,7 @@ async fn requests_that_wait_behind_another_do_not_keep_a_core_busy() {
     let small = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n".repeat(40);
     wire.send(&format!("GET /readyz HTTP/1.1\r\nhost: x\r\n\r\n{small}")).await.unwrap();
     wire.send(&format!("GET /healthz HTTP/1.1\r\nx-filling: {}", "x".repeat(300_000))).await.unwrap();
-    let end = timeout(Duration::from_mins(1), wire.0.read(&mut [0; 1_000])).await.expect("the connection ends");
+    let end = within("the end of the connection", wire.0.read(&mut [0; 1_000])).await;
     assert!(end.is_err() || matches!(end, Ok(0)), "{end:?}");
     let numbers = site.get("/metrics").await.text;
     assert!(numbers.contains("centile_http_connections_cut_total{why=\"unread\"} 1\n"), "{numbers}");

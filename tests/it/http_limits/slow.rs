@@ -1,4 +1,4 @@
-//! Clients that are slow with all they can be slow with, a thousand at a time: they are closed, and nobody else notices.
+//! Clients that are slow with all they can be slow with, a thousand at a time in torture: they are closed, and nobody else notices.
 
 use std::{fs, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
     task::JoinSet,
-    time::{Instant, interval, sleep, sleep_until, timeout_at},
+    time::{interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -17,13 +17,12 @@ use super::{
 };
 use crate::{
     http_api::site::Site,
-    support::{Serve, TestDb},
+    support::{
+        Serve, TestDb, amount,
+        wait::{until, within},
+    },
 };
 
-/// Slow connections of each kind.
-const OF_EACH_KIND: usize = 200;
-/// By when a slow one must be closed.
-const CLOSED_BY: Duration = Duration::from_secs(15);
 /// How often a slow client sends or takes a byte.
 const PACE: Duration = Duration::from_millis(700);
 /// Callers who are not slow.
@@ -40,11 +39,10 @@ fn connections(port: u16) -> usize {
     table.lines().skip(1).filter(is_its).count()
 }
 
-/// Sends `first` at once and then bytes one by one, until the service closes the connection; gives how long that took, and what it said.
-async fn dribble(mut wire: Wire, first: String, bytes: &str) -> (Duration, String) {
+/// Sends `first` at once and then bytes one by one, until the service closes the connection; returns what the service said.
+async fn dribble(mut wire: Wire, first: String, bytes: &str) -> String {
     wire.send(&first).await.unwrap();
-    let began = Instant::now();
-    let (mut from, mut to) = wire.0.into_split();
+    let (mut from, mut to) = wire.0.into_inner().into_split();
     let mut said = Vec::new();
     let dribbling = async {
         let mut ticks = interval(PACE);
@@ -65,64 +63,56 @@ async fn dribble(mut wire: Wire, first: String, bytes: &str) -> (Duration, Strin
     };
     tokio::select! {
         () = dribbling => {}
-        () = reading => {}
-        () = sleep(2 * CLOSED_BY) => {}
+        () = within("the end of a slow connection", reading) => {}
     }
-    (began.elapsed(), String::from_utf8_lossy(&said).into_owned())
+    String::from_utf8_lossy(&said).into_owned()
 }
 
-/// Asks for something long, `times` over, and takes a byte now and then, until `until`. The client's buffer is small, so that little is on
-/// its way.
-async fn sip(place: String, path: &str, times: usize, until: Instant) {
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let mut stream = socket.connect(place.parse().unwrap()).await.unwrap();
-    let many = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(times);
-    stream.write_all(many.as_bytes()).await.unwrap();
+/// Takes a byte of an answer now and then, until the reset comes.
+async fn sip(mut stream: TcpStream) {
     let mut ticks = interval(PACE);
-    while timeout_at(until, ticks.tick()).await.is_ok() {
+    loop {
+        ticks.tick().await;
         if stream.read_u8().await.is_err() {
-            // The reset has come: nothing is to be read any more.
             return;
         }
     }
-    sleep_until(until).await;
 }
 
-/// Calls again and again; gives how many calls there were, how many were answered as they should be, and the slowest one.
-async fn call(site: &Site, stop: &CancellationToken) -> (usize, usize, Duration) {
-    let (mut calls, mut good, mut slowest) = (0, 0, Duration::ZERO);
+/// Calls again and again; returns the number of calls. Each has to be answered well.
+async fn call(site: &Site, stop: &CancellationToken) -> usize {
+    let mut calls = 0;
     let client = crate::support::client();
     while !stop.is_cancelled() {
-        let began = Instant::now();
         let answer = if calls % 4 == 3 {
             let event = json!({"user_id": "ada", "points": 1});
             client.post(site.serve.at(SCORES)).bearer_auth(&site.server_key).json(&event).send().await
         } else {
             client.get(site.serve.at(SCORES)).send().await
         };
+        let answer = answer.expect("an answer");
+        assert!(answer.status().is_success(), "{answer:?}");
         calls += 1;
-        good += usize::from(answer.is_ok_and(|answer| answer.status().is_success()));
-        slowest = slowest.max(began.elapsed());
-        sleep(Duration::from_millis(5)).await;
+        sleep(Duration::from_millis(20)).await;
     }
-    (calls, good, slowest)
+    calls
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
+async fn slow_clients_are_closed_and_keep_nobody_waiting() {
+    // Connections of each of five kinds.
+    let of_each_kind = amount(40, 200);
     let db = TestDb::new().await;
-    // On a busy machine a thousand keys are looked at for longer than half a second.
-    let site = Arc::new(Site::start(&db, &["--pool-wait", "5000"]).await);
+    // A look at so many keys at once takes long on a busy machine.
+    let site = Arc::new(Site::start(&db, &["--client-timeout", "4", "--pool-wait", "60000"]).await);
     site.board(json!({}), &[("ada", 1)]).await;
-    let place = site.serve.url.strip_prefix("http://").unwrap().to_owned();
     let stop = CancellationToken::new();
     let mut others = JoinSet::new();
     for _ in 0..CALLERS {
         let (site, stop) = (Arc::clone(&site), stop.clone());
         others.spawn(async move { call(&site, &stop).await });
     }
-    let port = place.rsplit_once(':').unwrap().1.parse().unwrap();
+    let port = site.serve.url.rsplit_once(':').unwrap().1.parse().unwrap();
 
     let key = &site.server_key;
     let submit = format!(
@@ -138,55 +128,37 @@ async fn a_thousand_slow_clients_are_closed_and_keep_nobody_waiting() {
     ];
     let mut slow = JoinSet::new();
     let mut sipping = JoinSet::new();
-    let began = Instant::now();
-    for of_kind in 0..OF_EACH_KIND {
+    for of_kind in 0..of_each_kind {
         for (kind, first, bytes, wanted) in &kinds {
             let (kind, first, bytes, wanted) = (*kind, first.clone(), *bytes, *wanted);
             let wire = Wire::to(&site.serve).await;
             slow.spawn(async move {
-                let (time, said) = dribble(wire, first, bytes).await;
-                assert!(time <= CLOSED_BY, "slow with {kind}: closed after {time:?}");
+                let said = dribble(wire, first, bytes).await;
                 assert!(said.starts_with(wanted), "slow with {kind}: {said:?}");
-                (kind, time)
             });
         }
         // More than the system keeps for the service, or just so much.
         let (path, times) = if of_kind % 2 == 0 { ("/docs/swagger-ui-bundle.js", 16) } else { ("/openapi.json", 1) };
-        let place = place.clone();
-        sipping.spawn(async move { sip(place, path, times, began + 2 * CLOSED_BY).await });
+        let mut stream = taking_little(&site.serve).await;
+        let many = format!("GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").repeat(times);
+        stream.write_all(many.as_bytes()).await.unwrap();
+        sipping.spawn(sip(stream));
     }
-    let opened = loop {
-        if connections(port) >= 5 * OF_EACH_KIND {
-            break began.elapsed();
-        }
-        assert!(began.elapsed() < CLOSED_BY, "only {} connections", connections(port));
-        sleep(Duration::from_millis(20)).await;
-    };
-    let most = connections(port);
-
-    let mut slowest = std::collections::BTreeMap::<_, Duration>::new();
-    for (kind, time) in slow.join_all().await {
-        let slowest = slowest.entry(kind).or_default();
-        *slowest = time.max(*slowest);
-    }
-    sleep_until(began + opened + CLOSED_BY).await;
-    let after = connections(port);
-    assert!(after <= 2 * CALLERS, "{after} connections are left of {most}");
+    slow.join_all().await;
+    // Those of the callers are left.
+    until("slow connections are closed", async || connections(port) <= 2 * CALLERS).await;
     sipping.abort_all();
+    // Others were answered all the time.
     stop.cancel();
-    let calls = others.join_all().await;
-    let sum = |of: fn(&(usize, usize, Duration)) -> usize| calls.iter().map(of).sum::<usize>();
-    let (all, good) = (sum(|(all, ..)| *all), sum(|(_, good, _)| *good));
-    let longest = calls.iter().map(|(.., longest)| *longest).max().unwrap_or_default();
-    eprintln!("{most} connections opened in {opened:?}, {after} left; closed at the latest after {slowest:?}");
-    eprintln!("{good} of {all} calls of others answered well, the slowest in {longest:?}");
-    assert!(all > 100 && good * 100 >= all * 99, "{good} of {all}");
+    let calls: usize = others.join_all().await.into_iter().sum();
+    eprintln!("{calls} calls of others");
+    assert!(calls >= CALLERS, "{calls}");
     // What was closed, the numbers tell.
     let numbers = site.get("/metrics").await.text;
-    for (why, least) in [("head", 100.0), ("body", 1.0), ("answer", 50.0)] {
+    for (why, least) in [("head", of_each_kind / 2), ("body", 1), ("answer", of_each_kind / 4)] {
         let name = format!("centile_http_connections_cut_total{{why=\"{why}\"}} ");
         let count = numbers.lines().find_map(|line| line.strip_prefix(&name)).expect("a number");
-        assert!(count.parse::<f64>().unwrap() >= least, "{why}: {count}");
+        assert!(count.parse::<f64>().unwrap() >= least as f64, "{why}: {count}");
     }
 }
 

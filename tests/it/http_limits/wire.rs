@@ -1,21 +1,17 @@
 //! HTTP by hand, for what no client would send.
 
-use std::{io, time::Duration};
+use std::io;
 
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
-    time::timeout,
 };
 
-use crate::support::Serve;
+use crate::support::{Serve, wait::within};
 
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-/// A connection to the service.
+/// A connection to the service. What has been read and not asked for is in the buffer.
 #[derive(Debug)]
-pub struct Wire(pub TcpStream);
+pub struct Wire(pub BufReader<TcpStream>);
 
 /// An answer as it came.
 #[derive(Debug)]
@@ -37,7 +33,7 @@ impl Told {
 impl Wire {
     pub async fn to(serve: &Serve) -> Self {
         let place = serve.url.strip_prefix("http://").unwrap();
-        Self(TcpStream::connect(place).await.unwrap())
+        Self(BufReader::new(TcpStream::connect(place).await.unwrap()))
     }
 
     /// Sends text.
@@ -65,5 +61,5 @@ pub async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> Told {
         told.body = String::from_utf8_lossy(&body).into_owned();
         Ok::<_, io::Error>(told)
     };
-    timeout(PATIENCE, read).await.expect("an answer in time").expect("an answer")
+    within("an answer", read).await.expect("an answer")
 }

@@ -1,6 +1,6 @@
 //! How streams end: with their key, with their reader, with the service.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::json;
@@ -9,14 +9,11 @@ use tokio::{
     net::{TcpSocket, TcpStream},
 };
 
-use super::{EVENTS, number, post, stream::Stream, until_number};
+use super::{EVENTS, number, open_all, post, stream::Stream, until_number};
 use crate::{
     http_api::site::Site,
-    support::{TestDb, make_key},
+    support::{TestDb, make_key, wait::until},
 };
-
-/// By when a key that was revoked elsewhere is taken no more, and some more on a busy machine.
-const NOTICED: Duration = Duration::from_secs(7);
 
 #[tokio::test]
 async fn a_stream_ends_with_its_key() {
@@ -33,19 +30,15 @@ async fn a_stream_ends_with_its_key() {
     with_other.one("started").await;
     // Who came without a key may not read any more.
     site.admin(Method::PATCH, "/v1/boards/main", json!({"reading": "key"})).await.is(200);
-    let begun = Instant::now();
     post(&site, "ada", 1).await;
     // Not even once more.
     assert_eq!(open.next().await.map(|event| event.data), None);
-    assert!(begun.elapsed() < NOTICED, "{:?}", begun.elapsed());
     assert_eq!(super::ask(&site.serve, EVENTS, &[]).await.status(), 401);
     with_key.one("changed").await;
     // Not by this instance, which would know at once.
     let id = key.split('_').nth(1).unwrap();
     db.execute(&format!("SELECT centile.revoke_key('{id}')")).await;
-    let begun = Instant::now();
     with_key.end().await;
-    assert!(begun.elapsed() < NOTICED, "{:?}", begun.elapsed());
     // The other one goes on.
     post(&site, "ada", 1).await;
     with_other.until(|event| event.data["scores"][0]["score"] == 42).await;
@@ -63,12 +56,12 @@ async fn a_reader_who_takes_nothing_is_dropped() {
     // Somebody else takes all that there is, for far longer than the other may wait.
     let mut healthy = Stream::open(&site.serve, &format!("{EVENTS}?limit=100"), &[]).await;
     healthy.one("started").await;
-    let begun = Instant::now();
-    while number(&site.serve, "centile_live_listeners_dropped_total").await < 1.0 {
-        assert!(begun.elapsed() < super::stream::PATIENCE, "who takes nothing is still listened to");
+    until("who takes nothing is dropped", async || {
         post(&site, &players[0], 1).await;
         healthy.one("changed").await;
-    }
+        number(&site.serve, "centile_live_listeners_dropped_total").await >= 1.0
+    })
+    .await;
     until_number(&site.serve, "centile_live_listeners", |listeners| (0.5..1.5).contains(&listeners)).await;
     post(&site, &players[1], 100).await;
     healthy.until(|event| event.data["scores"][0]["score"] == 105 || event.data["scores"][1]["score"] == 105).await;
@@ -105,18 +98,11 @@ async fn who_goes_away_gives_the_place_free() {
 #[tokio::test]
 async fn a_stop_does_not_wait_for_streams() {
     let db = TestDb::new().await;
-    let mut site = Site::start(&db, &[]).await;
+    // Requests under way would have until after the deadline.
+    let mut site = Site::start(&db, &["--stop-within", "600"]).await;
     site.board(json!({}), &[("ada", 40)]).await;
-    let mut streams = Vec::new();
-    for _ in 0..20 {
-        let mut stream = Stream::open(&site.serve, EVENTS, &[]).await;
-        stream.one("started").await;
-        streams.push(stream);
-    }
-    let begun = Instant::now();
+    let streams = open_all(&site.serve, (0..20).map(|_| EVENTS.to_owned())).await;
     assert!(site.serve.stop().await.success());
-    // Requests under way would have 20 seconds.
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     for mut stream in streams {
         stream.end().await;
     }

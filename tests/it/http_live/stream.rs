@@ -4,20 +4,14 @@ use std::time::Duration;
 
 use reqwest::{Response, StatusCode};
 use serde_json::Value;
-use tokio::time::{Instant, timeout};
 
-use crate::support::Serve;
-
-/// How long anything may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+use crate::support::{Serve, wait::within};
 
 /// An event, or a comment, which has no kind.
 #[derive(Debug, Clone)]
 pub struct Event {
     pub kind: String,
     pub data: Value,
-    /// When it came.
-    pub at: Instant,
 }
 
 /// A stream that is being read.
@@ -45,13 +39,13 @@ impl Stream {
                 self.text = rest;
                 return Some(self.parse(&block));
             }
-            let chunk = timeout(PATIENCE, self.response.chunk()).await.expect("an event in time").ok()??;
+            let chunk = within("an event", self.response.chunk()).await.ok()??;
             self.text.push_str(str::from_utf8(&chunk).expect("events are UTF-8"));
         }
     }
 
     fn parse(&mut self, block: &str) -> Event {
-        let mut event = Event { kind: String::new(), data: Value::Null, at: Instant::now() };
+        let mut event = Event { kind: String::new(), data: Value::Null };
         for line in block.lines() {
             let (field, value) = line.split_once(':').expect("a field");
             let value = value.strip_prefix(' ').unwrap_or(value);
@@ -76,7 +70,7 @@ impl Stream {
                 }
             }
         };
-        timeout(PATIENCE, reading).await.expect("an event in time")
+        within("an event", reading).await
     }
 
     /// The next event, which has to be of this kind. On a machine that stood still a `stale`, and the `continued` that ends it, may come first.
@@ -103,13 +97,13 @@ impl Stream {
                 }
             }
         };
-        timeout(PATIENCE, reading).await.expect("such an event in time")
+        within("such an event", reading).await
     }
 
     /// Reads to the end.
     pub async fn end(&mut self) {
         let reading = async { while self.part().await.is_some() {} };
-        timeout(PATIENCE, reading).await.expect("an end in time");
+        within("the end of the stream", reading).await;
     }
 }
 

@@ -120,6 +120,11 @@ impl TestDb {
         Self::create("template0").await
     }
 
+    /// A copy of a database that has no sessions any more.
+    pub async fn copy(&self) -> Self {
+        Self::create(&self.name).await
+    }
+
     async fn create(template: &str) -> Self {
         let postgres = &servers().await.postgres;
         let name = format!("test_{}", next_number());
