@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Players of a full week.
-const PLAYERS: i64 = 900;
+const PLAYERS: i64 = 600;
 
 /// A weekly board with stripes of a few players.
 async fn board(db: &TestDb, bounds: &str) -> PgConnection {
