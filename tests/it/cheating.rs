@@ -11,13 +11,13 @@ use sqlx::{query, query_scalar};
 use crate::{
     http_api::site::Site,
     http_errors::refused,
-    support::{TestDb, run, spawn_serve},
+    support::{TestDb, load::PATIENT, run, spawn_serve},
 };
 
 const SCORES: &str = "/v1/boards/main/scores";
 
 async fn site(db: &TestDb) -> Site {
-    Site::of(spawn_serve(db, None, &[]).await, db.url())
+    Site::of(spawn_serve(db, None, PATIENT).await, db.url())
 }
 
 fn event(user: &str, points: i64) -> Value {

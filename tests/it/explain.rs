@@ -21,7 +21,7 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
         ("first", &["--ties", "first", "--order", "asc", "--mode", "best"]),
         ("tiebreak", &["--ties", "tiebreak", "--mode", "latest", "--lanes", "3"]),
     ] {
-        run(&db, &[&["board", "create", board], flags].concat()).well();
+        run(&db, &[&["board", "create", board, "--periods", "all_time,week"], flags].concat()).well();
         // Enough players for several stripes and buckets, some of them with equal scores.
         db.execute(&format!(
             "UPDATE centile_store.boards SET stripe_target = 5, balance_from = 50;

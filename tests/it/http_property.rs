@@ -19,6 +19,7 @@ use crate::{
     sql_property::{Reproducible, seeds},
     support::{
         TestDb, amount, folder,
+        load::PATIENT,
         pooler::Pooler,
         random::{Operation, RULES, Source},
         redis_url,
@@ -54,7 +55,7 @@ async fn through_a_pooler_every_answer_equals_the_oracle_too() {
     let pooler = Pooler::start(folder("pooler"), db.url(), 3, "");
     let redis = redis_url().await;
     let instances =
-        [pooler::serve(&db, &pooler, Some(&redis), &[]).await, pooler::serve(&db, &pooler, None, &[]).await];
+        [pooler::serve(&db, &pooler, Some(&redis), PATIENT).await, pooler::serve(&db, &pooler, None, PATIENT).await];
     let client = Client::of(&db, instances);
     let pool = db.pool().await;
     for seed in seeds(amount(1, 3)) {

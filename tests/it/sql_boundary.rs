@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     Serve, TestDb, amount, audit, boundary, client,
-    load::{Load, key},
+    load::{Load, PATIENT, key},
     redis_url, spawn_serve, verdict,
     wait::{until, within},
 };
@@ -27,7 +27,8 @@ async fn four_lanes_cross_boundaries_under_load() {
     db.execute(boundary::SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     let redis = redis_url().await;
-    let instances: [Serve; 2] = [spawn_serve(&db, Some(&redis), &[]).await, spawn_serve(&db, Some(&redis), &[]).await];
+    let instances: [Serve; 2] =
+        [spawn_serve(&db, Some(&redis), PATIENT).await, spawn_serve(&db, Some(&redis), PATIENT).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let mut load = Load::new(urls, &["arena"], key(db.url(), "admin"));
     load.periods = vec!["day", "week", "month"];
@@ -110,7 +111,7 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     db.execute("SELECT centile.ensure_ledger_months()").await;
     db.execute("SELECT centile.submit_score('arena', 'first', 1)").await;
-    let serve = spawn_serve(&db, None, &["--no-maintenance"]).await;
+    let serve = spawn_serve(&db, None, PATIENT).await;
     let mut writers = Writers::begin(&serve, &key(db.url(), "server"));
     writers.go_on(WRITES).await;
 

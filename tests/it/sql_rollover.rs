@@ -16,7 +16,7 @@ use crate::support::{
     TestDb, amount, audit,
     boundary::{SHORT_DAYS, until_over},
     client,
-    load::key,
+    load::{PATIENT, key},
     redis_url, run, spawn_serve,
     wait::until_blocking,
 };
@@ -79,7 +79,7 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
     db.execute(SHORT_DAYS).await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     let redis = redis_url().await;
-    let flags = ["--maintenance-every", "1"];
+    let flags = [PATIENT, &["--maintenance-every", "1"]].concat();
     let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
     let key = Arc::new(key(db.url(), "server"));
     for (name, from, until) in SEASONS {

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use sqlx::PgPool;
 
 use super::{
-    SCORES,
     model::{Row, Rules, ledger},
     site,
 };
@@ -39,6 +38,10 @@ fn rules(seed: u64, rng: &mut StdRng) -> Rules {
     }
 }
 
+fn slug(seed: u64) -> String {
+    format!("board-{seed}")
+}
+
 /// What was said of an event that was not taken.
 #[derive(Debug)]
 struct Refused {
@@ -51,27 +54,29 @@ struct Refused {
     answered_at: DateTime<Utc>,
 }
 
-async fn end_of(pool: &PgPool, user: &str) -> i64 {
-    ledger(pool, "main", user).await.last().map_or(0, |row| row.transaction_id)
+async fn end_of(pool: &PgPool, board: &str, user: &str) -> i64 {
+    ledger(pool, board, user).await.last().map_or(0, |row| row.transaction_id)
 }
 
 /// Plays two players of one's own, one event list after the other, with an administrator's acts in between; and one whom all play.
 async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool) -> Vec<Refused> {
     let mut rng = StdRng::seed_from_u64(seed * 100 + caller as u64);
+    let board = slug(seed);
     let own = [format!("a{caller}"), format!("b{caller}")];
     let mut refused = Vec::new();
     for _ in 0..amount(12, 40) {
         let user = own.choose(&mut rng).unwrap();
         match rng.random_range(0..10) {
             0 => {
-                let rows = ledger(pool, "main", user).await;
+                let rows = ledger(pool, &board, user).await;
                 if let Some(row) = rows.iter().rfind(|row| row.kind == "score") {
-                    let path = format!("/v1/boards/main/transactions/{}/void", row.transaction_id);
+                    let path = format!("/v1/boards/{board}/transactions/{}/void", row.transaction_id);
                     site.admin(Method::POST, &path, json!({"reason": "void"})).await.is(204);
                 }
             }
             1 if rng.random_ratio(1, 2) => {
-                let answer = site.admin(Method::DELETE, &format!("{SCORES}/{user}?reason=reset"), Value::Null).await;
+                let path = format!("/v1/boards/{board}/scores/{user}?reason=reset");
+                let answer = site.admin(Method::DELETE, &path, Value::Null).await;
                 assert!([204, 404].contains(&answer.status), "{answer:?}");
             }
             // A score of the past: of the last days, or one that leaves the last minute while this runs.
@@ -80,11 +85,12 @@ async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool)
                     if rng.random_ratio(1, 2) { rng.random_range(1.0..3e6) } else { rng.random_range(55.0..60.0) };
                 sqlx::query("SELECT centile.ensure_users(ARRAY[$1])").bind(user).execute(pool).await.unwrap();
                 sqlx::query(
-                    "SELECT centile.correct_score('main', $1, $2, clock_timestamp() - make_interval(secs => $3), 'past', 'dora')",
+                    "SELECT centile.correct_score($4, $1, $2, clock_timestamp() - make_interval(secs => $3), 'past', 'dora')",
                 )
                 .bind(user)
                 .bind(rng.random_range(-60..60_i64))
                 .bind(ago)
+                .bind(&board)
                 .execute(pool)
                 .await
                 .unwrap();
@@ -96,7 +102,7 @@ async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool)
                         (user.to_owned(), rng.random_range(-45..45))
                     })
                     .collect();
-                refused.extend(send(site, pool, &events, &own, keeps).await);
+                refused.extend(send(site, pool, &board, &events, &own, keeps).await);
             }
         }
     }
@@ -104,11 +110,18 @@ async fn play(site: &Site, pool: &PgPool, seed: u64, caller: usize, keeps: bool)
 }
 
 /// Sends events as one list; gives those of one's own players that were not taken.
-async fn send(site: &Site, pool: &PgPool, events: &[(String, i64)], own: &[String; 2], keeps: bool) -> Vec<Refused> {
-    let mut ends = [end_of(pool, &own[0]).await, end_of(pool, &own[1]).await];
+async fn send(
+    site: &Site,
+    pool: &PgPool,
+    board: &str,
+    events: &[(String, i64)],
+    own: &[String; 2],
+    keeps: bool,
+) -> Vec<Refused> {
+    let mut ends = [end_of(pool, board, &own[0]).await, end_of(pool, board, &own[1]).await];
     let list: Vec<Value> = events.iter().map(|(user, points)| json!({"user_id": user, "points": points})).collect();
     let sent_at = now();
-    let results = site.post(SCORES, json!(list)).await.is(200)["results"].clone();
+    let results = site.post(&format!("/v1/boards/{board}/scores"), json!(list)).await.is(200)["results"].clone();
     let answered_at = now();
     let mut refused = Vec::new();
     for ((user, points), result) in events.iter().zip(results.as_array().unwrap()) {
@@ -148,10 +161,10 @@ fn check_taken(rules: &Rules, user: &str, rows: &[Row]) -> usize {
 #[tokio::test]
 async fn what_is_taken_breaks_no_rule_and_what_is_not_does() {
     let (mut taken, mut rules_met) = (0, std::collections::BTreeMap::<String, usize>::new());
+    let db = TestDb::new().await;
+    let site = site(&db).await;
+    let pool = db.pool().await;
     for seed in 0..6_u64 {
-        let db = TestDb::new().await;
-        let site = site(&db).await;
-        let pool = db.pool().await;
         let mut rng = StdRng::seed_from_u64(seed);
         let rules = rules(seed, &mut rng);
         let keeps = seed % 2 == 1;
@@ -160,22 +173,23 @@ async fn what_is_taken_breaks_no_rule_and_what_is_not_does() {
             .iter()
             .map(|(kind, most)| ((*kind).to_owned(), json!(i64::try_from(*most).unwrap())))
             .collect();
-        let board = json!({
-            "mode": rules.mode, "order": if rules.ascending { "asc" } else { "desc" }, "lanes": 2,
+        let board = slug(seed);
+        let settings = json!({
+            "slug": board, "mode": rules.mode, "order": if rules.ascending { "asc" } else { "desc" }, "lanes": 2,
             "points_min": rules.points_min, "points_max": rules.points_max, "events_per_minute": rules.events_per_minute,
             "gain_max": gain_max, "on_violation": if keeps { "quarantine" } else { "refuse" },
         });
-        site.board(board, &[]).await;
+        site.board(settings, &[]).await;
         let refused = join_all((0..CALLERS).map(|caller| play(&site, &pool, seed, caller, keeps))).await;
 
         let mut users: Vec<String> =
             (0..CALLERS).flat_map(|caller| [format!("a{caller}"), format!("b{caller}")]).collect();
         users.push("shared".to_owned());
         for user in &users {
-            taken += check_taken(&rules, user, &ledger(&pool, "main", user).await);
+            taken += check_taken(&rules, user, &ledger(&pool, &board, user).await);
         }
         for one in refused.iter().flatten() {
-            let rows = ledger(&pool, "main", &one.user).await;
+            let rows = ledger(&pool, &board, &one.user).await;
             let before: Vec<Row> = rows.into_iter().filter(|row| row.transaction_id <= one.after).collect();
             // A minute that slides holds most at its begin; a period may have begun in between.
             let broken = [one.sent_at, one.answered_at].map(|at| rules.broken(&before, one.points, at));

@@ -12,7 +12,7 @@ use rand::{RngExt as _, rngs::StdRng};
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::support::{Serve, TestDb, centile, folder, spawn_serve};
+use crate::support::{Serve, TestDb, centile, folder, load::PATIENT, spawn_serve};
 
 /// How much later than a write elsewhere an instance may show it in a top, and what a busy machine adds to that.
 const TOP_LAG: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub struct Client {
 impl Client {
     /// Starts both, and makes a key that may do everything.
     pub async fn start(db: &TestDb, redis: &str) -> Self {
-        Self::of(db, [spawn_serve(db, Some(redis), &[]).await, spawn_serve(db, None, &[]).await])
+        Self::of(db, [spawn_serve(db, Some(redis), PATIENT).await, spawn_serve(db, None, PATIENT).await])
     }
 
     /// Two instances on `db` that run already.

@@ -30,7 +30,7 @@ struct Comparison<'a> {
     rng: &'a mut StdRng,
 }
 
-/// All that costs little, and all reads of some of the periods.
+/// Compares what is stored, and all reads of some periods.
 pub async fn some(connection: &mut PgConnection, board: &mut Board, players: &Players, source: &mut Source) {
     let mut periods: Vec<Period> = board.periods.sample(&mut source.rng, amount(1, 2)).cloned().collect();
     periods.extend(board.periods.iter().find(|period| period.selector == "all_time").cloned());
@@ -40,7 +40,7 @@ pub async fn some(connection: &mut PgConnection, board: &mut Board, players: &Pl
     board.moments.push(Moment { batches: board.batches.clone(), entries });
 }
 
-/// All reads of more periods, states gone by, and the ledger itself.
+/// Compares what is stored, all reads of more periods, earlier states, and the ledger.
 pub async fn everything(connection: &mut PgConnection, board: &mut Board, players: &Players, source: &mut Source) {
     let periods: Vec<Period> = board.periods.sample(&mut source.rng, amount(3, 8)).cloned().collect();
     compare(connection, board, players, source, &periods).await;
@@ -93,18 +93,19 @@ impl Comparison<'_> {
         self.places.iter().find(|place| self.names[&place.entry.user].0 == user)
     }
 
-    /// Everybody's rank one by one, and those of a chosen list.
+    /// Ranks one by one, and those of a chosen list.
     async fn players(&mut self, connection: &mut PgConnection) {
         type Chosen = (i64, i64, i64, String, String, i64, DateTime<Utc>);
         type Ranked = (String, Option<i64>, Option<i64>, Option<i64>, Option<f64>, Option<i64>, Option<DateTime<Utc>>);
         let users: Vec<String> = self.names.values().map(|(user, _)| (*user).to_owned()).collect();
+        let one_by_one: Vec<&String> = users.sample(self.rng, amount(12, usize::MAX)).collect();
         let found: Vec<Ranked> = sqlx::query_as(
             "SELECT x.user_id, r.rank, r.position, r.score, r.percentile, r.players, r.reached_at
              FROM unnest($2::text[]) WITH ORDINALITY AS x (user_id, n)
              LEFT JOIN LATERAL centile.player_rank($1, x.user_id, $3) r ON true ORDER BY x.n",
         )
         .bind(&self.board.slug)
-        .bind(&users)
+        .bind(&one_by_one)
         .bind(&self.period.selector)
         .fetch_all(&mut *connection)
         .await

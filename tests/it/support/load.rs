@@ -24,6 +24,9 @@ use super::{
 /// Scores and ids that may be met again.
 const REMEMBERED: usize = 2_000;
 
+/// Flags of an instance under load: on a busy machine requests wait, and are not refused.
+pub const PATIENT: &[&str] = &["--pool-wait", "60000", "--statement-timeout", "60"];
+
 /// A key for a role, made by the command line.
 pub fn key(database_url: &str, role: &str) -> String {
     make_key(database_url, &["--role", role])
@@ -113,7 +116,7 @@ impl Load {
                         0..=2 => load.write_one(&mut record, &mut rng, instance).await,
                         3 => {
                             let board = rng.random_range(0..load.boards.len());
-                            let most = if rng.random_ratio(1, 25) { 1_000 } else { 20 };
+                            let most = if rng.random_ratio(1, 25) { amount(200, 1_000) } else { 20 };
                             let events = (0..rng.random_range(1..=most)).map(|_| load.event(&mut rng, board)).collect();
                             load.write_many(&mut record, board, instance, events).await;
                         }
