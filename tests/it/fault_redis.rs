@@ -54,7 +54,9 @@ async fn whatever_redis_does_no_answer_is_wrong() {
     let url = redis.url();
     let instances = [spawn_serve(&db, Some(&url), &[]).await, spawn_serve(&db, Some(&url), &[]).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
-    let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
+    let mut load = Load::new(urls, &["shared", "first"], key(db.url(), "admin"));
+    load.players = amount(600, 3_000);
+    let load = Arc::new(load);
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
     let running = tokio::spawn({
@@ -89,7 +91,7 @@ async fn whatever_redis_does_no_answer_is_wrong() {
         let fresh = spawn_serve(&db, Some(&url), &[]).await;
         again.spoil(number % 2 == 0).await;
         let mut readers = Load::new(vec![fresh.url.clone()], &["shared", "first"], load.key.clone());
-        readers.read_only = true;
+        (readers.read_only, readers.players) = (true, load.players);
         record.join(Arc::new(readers).run(&stop_after(READING)).await.renumber(number));
     }
     let verdict = verdict::of(&pool, &load, &record).await;

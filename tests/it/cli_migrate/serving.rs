@@ -1,10 +1,6 @@
 //! `centile migrate` while instances of another edition serve.
 
-use std::{
-    fs,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, sync::Arc, time::Duration};
 
 use centile::store::migrate::{Files, migrate_to};
 use tokio_util::sync::CancellationToken;

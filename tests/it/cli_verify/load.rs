@@ -33,7 +33,9 @@ async fn all_is_well_while_the_service_writes() {
     )
     .await;
     let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
-    let load = Arc::new(Load::new(vec![serve.url.clone()], &["shared", "first"], key(db.url(), "admin")));
+    let mut load = Load::new(vec![serve.url.clone()], &["shared", "first"], key(db.url(), "admin"));
+    load.players = amount(600, 3_000);
+    let load = Arc::new(load);
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
     let (running, stopped) = (Arc::clone(&load), stop.clone());
@@ -95,7 +97,7 @@ async fn damage_is_mended_while_scores_arrive() {
         let taken = || writing.taken.load(Ordering::SeqCst);
         until("scores arrive", async || writer.is_finished() || taken() > 0).await;
         assert_eq!(beside(&db, &["verify"]).await.code, Some(1), "{statement}");
-        beside(&db, &["rebuild", "--board", "arena", "--all", "--by", "dora"]).await.well();
+        beside(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).await.well();
         writing.is_mended.store(true, Ordering::SeqCst);
         let then = taken();
         until("scores arrive afterwards", async || writer.is_finished() || taken() > then + 20).await;
