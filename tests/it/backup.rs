@@ -1,11 +1,6 @@
 //! Backups that are restored: a dump into another server, and a base backup with WAL up to a moment.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::Path,
-    process::Command,
-};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use centile::local::{LocalPostgres, PostgresOptions};
 use reqwest::Method;
@@ -41,12 +36,12 @@ fn program(server: &LocalPostgres, name: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{name} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Events of two weeks in January 2024, some players with the same score; the weeks and months are closed then, one is refreshed.
+/// Events of five days in two weeks of January 2024, some players with the same score; the weeks and months are closed then, one is refreshed.
 fn make_past(url: &str) {
     let files = Files::new();
     for board in ["arena", "race"] {
         let lines = (0..300).map(|event| {
-            let (player, points, day) = (event * 7 % 60, (event * event + 3) % 17, 10 + event % 14);
+            let (player, points, day) = (event * 7 % 60, (event * event + 3) % 17, 12 + event % 5);
             json!({"user_id": format!("p{player}"), "points": points, "occurred_at": format!("2024-01-{day}T10:{:02}:00Z", event % 60),
                    "id": format!("{board} {event}")}).to_string()
         });

@@ -8,7 +8,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Serve, TestDb, amount, audit, client,
+    PATIENT, Serve, TestDb, amount, audit, client,
     load::{key, parsed},
     own_postgres, redis_url,
     sender::Sender,
@@ -42,7 +42,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
     let sender = Arc::new(Sender::new(key(db.url(), "server")));
     let kills = amount(6, 20);
     for kill in 0..kills {
-        let mut serve = spawn_serve(&db, Some(&redis), &["--pool-wait", "30000"]).await;
+        let mut serve = spawn_serve(&db, Some(&redis), &PATIENT).await;
         let callers = sender.spawn(CALLERS, &serve.at("/v1/boards/arena/scores"), &CancellationToken::new());
         // In the first moments of an instance, or later.
         sender.wait_for_more([1, 40, 400][kill % 3]).await;
@@ -50,7 +50,7 @@ async fn a_killed_service_loses_nothing_and_repeats_nothing() {
         // Each goes when nobody answers any more.
         callers.join_all().await;
     }
-    let serve = spawn_serve(&db, Some(&redis), &[]).await;
+    let serve = spawn_serve(&db, Some(&redis), &PATIENT).await;
     sender.finish(&format!("{}/v1/boards/arena/scores", serve.url)).await;
     let (acknowledged, repeated, unavailable) = sender.counts();
     eprintln!("{kills} kills: {acknowledged} events acknowledged, {repeated} of them more than once");
@@ -87,7 +87,9 @@ async fn what_is_written_at_psql_is_committed_as_durably() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_postgresql_loses_nothing_and_is_found_again() {
-    let mut postgres = own_postgres(PostgresOptions { fsync: true, ..PostgresOptions::ephemeral() }).await;
+    // What a killed process has written is kept by the kernel, with fsync or without.
+    let options = PostgresOptions { fsync: amount(false, true), ..PostgresOptions::ephemeral() };
+    let mut postgres = own_postgres(options).await;
     let url = postgres.url("postgres");
     let pool = PgPool::connect(&url).await.expect("a connection");
     sqlx::raw_sql(BOARD).execute(&pool).await.expect("a board");

@@ -5,7 +5,10 @@ use std::{thread, time::Instant};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
 
-use crate::support::{TestDb, amount, run_at, spawn, wait::{until, until_blocking}};
+use crate::support::{
+    TestDb, amount, run_at, spawn,
+    wait::{until, until_blocking},
+};
 
 /// 3,000 players with some events each, and many ties.
 const PAST: &str = "

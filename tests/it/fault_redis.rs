@@ -7,7 +7,7 @@ use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    Serve, TestDb, amount, audit,
+    PATIENT, Serve, TestDb, amount, audit,
     load::{Load, key, stop_after},
     own_redis, redis_connection, spawn_serve,
     spoiler::Spoiler,
@@ -52,9 +52,11 @@ async fn whatever_redis_does_no_answer_is_wrong() {
     .await;
     let mut redis = own_redis();
     let url = redis.url();
-    let instances = [spawn_serve(&db, Some(&url), &[]).await, spawn_serve(&db, Some(&url), &[]).await];
+    let instances = [spawn_serve(&db, Some(&url), &PATIENT).await, spawn_serve(&db, Some(&url), &PATIENT).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
-    let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
+    let mut load = Load::new(urls, &["shared", "first"], key(db.url(), "admin"));
+    load.players = amount(600, 3_000);
+    let load = Arc::new(load);
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
     let running = tokio::spawn({
@@ -86,10 +88,10 @@ async fn whatever_redis_does_no_answer_is_wrong() {
     record.join(running.await.expect("the load"));
     // Instances that know nothing yet take what they find there, and nothing is written that would make it old.
     for number in 2..amount(4, 6) {
-        let fresh = spawn_serve(&db, Some(&url), &[]).await;
+        let fresh = spawn_serve(&db, Some(&url), &PATIENT).await;
         again.spoil(number % 2 == 0).await;
         let mut readers = Load::new(vec![fresh.url.clone()], &["shared", "first"], load.key.clone());
-        readers.read_only = true;
+        (readers.read_only, readers.players) = (true, load.players);
         record.join(Arc::new(readers).run(&stop_after(READING)).await.renumber(number));
     }
     let verdict = verdict::of(&pool, &load, &record).await;

@@ -26,7 +26,12 @@ async fn stops_well(drains: bool) {
     const CALLERS: usize = 20;
     let db = TestDb::new().await;
     db.execute("SELECT centile.create_board('arena', p_lanes => 1::smallint)").await;
-    let mut serve = spawn_serve(&db, None, &["--drain", if drains { "600" } else { "0" }, "--statement-timeout", "600", "--stop-within", "600"]).await;
+    let mut serve = spawn_serve(
+        &db,
+        None,
+        &["--drain", if drains { "600" } else { "0" }, "--statement-timeout", "600", "--stop-within", "600"],
+    )
+    .await;
     let (key, address) = (key(db.url(), "server"), serve.at("/v1/boards/arena/scores"));
     let send = |player: usize| {
         let event = json!({"user_id": format!("p{player}"), "points": 1});

@@ -90,7 +90,8 @@ async fn cursors_outlive_a_correction() {
         past.is_shown_closed(&site, period).await;
         let rows = past.walk(&site, period).await;
         let users: Vec<&str> = rows.iter().map(|row| row["user_id"].as_str().unwrap()).collect();
-        let cursors = past.cursors(&site, period).await.into_iter().enumerate().map(|(page, path)| (STEP * (page + 1), path));
+        let cursors =
+            past.cursors(&site, period).await.into_iter().enumerate().map(|(page, path)| (STEP * (page + 1), path));
         let among_equals = cursors.filter(|(next, _)| rows[next - 1]["score"] == rows[*next]["score"]);
         for (next, path) in among_equals.take(amount(1, usize::MAX)) {
             // The last player of the page before, whose equals go on in this one, is gone; and comes back.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     sql_property::layout::check_ranking,
     support::{
-        Serve, TestDb, amount, audit, layout,
+        PATIENT, Serve, TestDb, amount, audit, layout,
         load::{Load, key},
         own_postgres, redis_url, run, spawn_serve, verdict, wait,
     },
@@ -30,7 +30,7 @@ async fn newcomers_on_one_score_are_split_while_they_come() {
     )
     .await;
     // Without the timer: it is the writers who notice.
-    let serve = spawn_serve(&db, None, &[]).await;
+    let serve = spawn_serve(&db, None, &PATIENT).await;
     let key = key(db.url(), "server");
     let pool = db.pool().await;
     for batch in 0..4 {
@@ -74,7 +74,7 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
     )
     .await;
     let redis = redis_url().await;
-    let flags = ["--maintenance-every", "1"];
+    let flags = [&PATIENT[..], &["--maintenance-every", "1"]].concat();
     let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let mut load = Load::new(urls, &["shared", "first"], key(db.url(), "admin"));

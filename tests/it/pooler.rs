@@ -8,7 +8,7 @@ use sqlx::{Connection as _, PgConnection, postgres::PgConnectOptions, query_scal
 use crate::{
     http_api::site::Site,
     support::{
-        Files, Ran, Serve, TestDb, amount, audit, centile, folder,
+        Files, PATIENT, Ran, Serve, TestDb, amount, audit, centile, folder,
         load::{Load, key, stop_after},
         pooler::Pooler,
         redis_url, verdict,
@@ -49,9 +49,8 @@ async fn every_answer_is_exact_for_its_version() {
     .await;
     let (pooler, redis) = (Pooler::start(folder("pooler"), db.url(), SESSIONS, ""), redis_url().await);
     // Fourteen callers share five sessions: on a busy machine somebody waits for long.
-    let patient = ["--pool-wait", "30000"];
     let instances =
-        [serve(&db, &pooler, Some(&redis), &patient).await, serve(&db, &pooler, Some(&redis), &patient).await];
+        [serve(&db, &pooler, Some(&redis), &PATIENT).await, serve(&db, &pooler, Some(&redis), &PATIENT).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
     let pool = db.pool().await;

@@ -186,8 +186,7 @@ async fn an_import_that_was_cut_short_is_run_again_or_given_up() {
             assert!(ran.err.contains("--abandon"), "{ran:?}");
             assert_eq!(count(&pool, CLOSED).await, 0);
             let whole = format!("id,user_id,points,occurred_at\n{many}");
-            let again =
-                import_stdin(&db, whole.as_bytes(), "arena", &files.path("again.csv"), &["--format", "csv"]);
+            let again = import_stdin(&db, whole.as_bytes(), "arena", &files.path("again.csv"), &["--format", "csv"]);
             assert_eq!(again.code, Some(0), "{again:?}");
             assert_eq!(count(&pool, ended).await, 1);
         }

@@ -1,16 +1,12 @@
 //! `centile migrate` while instances of another edition serve.
 
-use std::{
-    fs,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, sync::Arc, time::Duration};
 
 use centile::store::migrate::{Files, migrate_to};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
-    TestDb, amount, audit, folder,
+    PATIENT, TestDb, amount, audit, folder,
     load::{Load, key, stop_after},
     redis_url, spawn_serve, verdict,
     wait::{until, within},
@@ -51,8 +47,8 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     let redis = redis_url().await;
     // One that looks after periods, layouts and counts all the while, and one that does not.
     let instances = [
-        spawn_serve(&db, Some(&redis), &["--maintenance-every", "1"]).await,
-        spawn_serve(&db, Some(&redis), &[]).await,
+        spawn_serve(&db, Some(&redis), &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await,
+        spawn_serve(&db, Some(&redis), &PATIENT).await,
     ];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     // It fails at any answer that is a failure of the service.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::support::{
-    Serve, amount,
+    PATIENT, Serve, amount,
     load::{Load, key},
     run_at, spawn_serve, verdict,
     wait::until,
@@ -32,8 +32,10 @@ async fn all_is_well_while_the_service_writes() {
          UPDATE centile_store.boards SET stripe_target = 10, balance_from = 0",
     )
     .await;
-    let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
-    let load = Arc::new(Load::new(vec![serve.url.clone()], &["shared", "first"], key(db.url(), "admin")));
+    let serve = spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await;
+    let mut load = Load::new(vec![serve.url.clone()], &["shared", "first"], key(db.url(), "admin"));
+    load.players = amount(600, 3_000);
+    let load = Arc::new(load);
     let mut record = load.begin().await;
     let stop = CancellationToken::new();
     let (running, stopped) = (Arc::clone(&load), stop.clone());
@@ -78,7 +80,7 @@ async fn damage_is_mended_while_scores_arrive() {
     let db = with_past().await;
     let pool = db.pool().await;
     let key = key(db.url(), "server");
-    let mut serve = spawn_serve(&db, None, &[]).await;
+    let mut serve = spawn_serve(&db, None, &PATIENT).await;
     for statement in [
         "DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key % 3 = 0",
         "UPDATE stripe_counts SET counts[1] = counts[1] + 5 WHERE ranking_id = $r;
@@ -95,7 +97,7 @@ async fn damage_is_mended_while_scores_arrive() {
         let taken = || writing.taken.load(Ordering::SeqCst);
         until("scores arrive", async || writer.is_finished() || taken() > 0).await;
         assert_eq!(beside(&db, &["verify"]).await.code, Some(1), "{statement}");
-        beside(&db, &["rebuild", "--board", "arena", "--all", "--by", "dora"]).await.well();
+        beside(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).await.well();
         writing.is_mended.store(true, Ordering::SeqCst);
         let then = taken();
         until("scores arrive afterwards", async || writer.is_finished() || taken() > then + 20).await;

@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     http_api::site::{Answer, Site},
-    support::{run_at, wait::{until, until_some}},
+    support::{
+        run_at,
+        wait::{until, until_some},
+    },
 };
 
 const REBUILD: &[&str] = &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"];

@@ -17,6 +17,9 @@ const LISTENING: &str = "listening on ";
 /// How long a start or a stop may take on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Flags for a service that waits for PostgreSQL as long as a busy machine needs: nothing is answered 503 for that.
+pub const PATIENT: [&str; 4] = ["--pool-wait", "60000", "--statement-timeout", "120"];
+
 /// A running `centile serve`; killed when this value is dropped. A failing test prints what it logged.
 #[derive(Debug)]
 pub struct Serve {
