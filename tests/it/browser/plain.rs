@@ -18,7 +18,7 @@ async fn without_a_script_everything_can_be_read() {
     // Two scores each, at two times, make a curve.
     for factor in [1, 0] {
         let event = |(user, points)| json!({"user_id": user, "points": factor * points + 1});
-        site.post(SCORES, Value::from_iter(players(40).into_iter().map(event))).await.is(200);
+        site.post(SCORES, players(40).into_iter().map(event).collect::<Value>()).await.is(200);
     }
     let browser = Browser::start().await;
     browser.chromium("Emulation.setScriptExecutionDisabled", json!({"value": true})).await;
