@@ -193,7 +193,7 @@ async fn lines_without_a_time_count_now_and_names_are_the_first_or_the_last() {
     import(&db, &file, "main", &["--fast"]).well(4, 0);
     assert_eq!(names(&db).await, json!({"ann": "Ann", "bob": "bob"}));
     let pool = db.pool().await;
-    let recent = "SELECT count(*) FROM centile_store.score_transactions WHERE occurred_at BETWEEN now() - interval '1 minute' AND now()";
+    let recent = "SELECT count(*) FROM centile_store.score_transactions WHERE occurred_at BETWEEN now() - interval '1 hour' AND now()";
     assert_eq!(query_scalar::<_, i64>(recent).fetch_one(&pool).await.unwrap(), 4);
     let today = "SELECT string_agg(user_id || score, ' ' ORDER BY rank) FROM centile.ranking('main', 'day')";
     assert_eq!(query_scalar::<_, String>(today).fetch_one(&pool).await.unwrap(), "bob8 ann7");
