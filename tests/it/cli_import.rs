@@ -125,7 +125,7 @@ async fn lines_without_a_time_count_now_and_once_with_an_id() {
     let file = files.write("now.csv", csv(&lines));
     import(&db, &file, "main", &[]).well(41, 0);
     let pool = db.pool().await;
-    let recent = "SELECT count(*) FROM centile_store.score_transactions WHERE occurred_at BETWEEN now() - interval '1 minute' AND now()";
+    let recent = "SELECT count(*) FROM centile_store.score_transactions WHERE occurred_at BETWEEN now() - interval '1 hour' AND now()";
     assert_eq!(sqlx::query_scalar::<_, i64>(recent).fetch_one(&pool).await.unwrap(), 40);
     let before = standings(&db, "main").await;
     // The time is another one by now.

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Serve, TestDb, audit, client,
+    Serve, TestDb, amount, audit, client,
     load::key,
     proxy::{Proxy, Way},
     sender::Sender,
@@ -72,14 +72,12 @@ async fn read(url: String, stop: CancellationToken) -> Duration {
 
 /// Whether as many callers as there are connections are all answered at once.
 async fn all_are_answered(url: &str) -> bool {
-    let client = client();
-    let answers =
-        (0..2 * CALLERS).map(|caller| {
-            let get = client.get(format!("{url}/v1/boards/arena/scores?from={}", caller + 1));
-            async move {
-                get.timeout(Duration::from_secs(1)).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK)
-            }
-        });
+    // In torture, where the time is measured, a call that hangs is made again; a busy machine is given more time.
+    let (client, patience) = (client(), Duration::from_secs(amount(20, 1)));
+    let answers = (0..2 * CALLERS).map(|caller| {
+        let get = client.get(format!("{url}/v1/boards/arena/scores?from={}", caller + 1));
+        async move { get.timeout(patience).send().await.is_ok_and(|answer| answer.status() == StatusCode::OK) }
+    });
     join_all(answers).await.into_iter().all(|is_well| is_well)
 }
 
