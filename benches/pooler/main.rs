@@ -19,6 +19,9 @@ mod common;
 #[path = "../../tests/it/support/pooler.rs"]
 #[allow(clippy::unwrap_used, clippy::expect_used, reason = "shared with the tests")]
 mod pooler;
+#[path = "../../tests/it/support/wait.rs"]
+#[allow(dead_code, reason = "shared with the tests")]
+mod wait;
 
 use common::{Bench, Outcome, Serve, median};
 use pooler::Pooler;

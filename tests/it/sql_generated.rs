@@ -81,7 +81,7 @@ async fn the_prepared_queries_are_current() {
         let file = entry.unwrap().path();
         let data: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
         let query = data["query"].as_str().unwrap();
-        let hash: String = Sha256::digest(query).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = Sha256::digest(query).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
         if data["hash"] != *hash || file.file_name().unwrap() != &*format!("query-{hash}.json") {
             faults.push(format!("{}: the hash is not that of the query", file.display()));
         }

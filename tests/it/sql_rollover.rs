@@ -88,8 +88,7 @@ async fn every_event_lies_where_its_time_says_while_periods_end_and_are_closed()
         ))
         .await;
     }
-    let stop = CancellationToken::new();
-    let mut callers = JoinSet::new();
+    let (stop, mut callers) = (CancellationToken::new(), JoinSet::new());
     for caller in 0..6_u8 {
         let (address, key) = (instances[usize::from(caller) % 2].at("/v1/boards/arena/scores"), Arc::clone(&key));
         let stop = stop.clone();

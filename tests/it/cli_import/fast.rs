@@ -156,12 +156,7 @@ async fn it_brings_what_the_ordinary_import_brings() {
             .unwrap()
             .lines()
             .filter(|line| !line.starts_with(','))
-            .flat_map(|line| {
-                [
-                    line, "
-",
-                ]
-            })
+            .flat_map(|line| [line, "\n"])
             .collect();
         let again = import(&db, &files.write("again.csv", with_ids), &fast, &[]);
         assert_eq!(
