@@ -1,12 +1,6 @@
 //! Databases for tests.
 
-use std::{
-    fs,
-    path::Path,
-    process::Command,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{fs, path::Path, process::Command, thread};
 
 use centile::{
     local::{LocalPostgres, LocalRedis, PostgresOptions},
@@ -16,12 +10,10 @@ use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConne
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, postgres::PgPoolOptions};
 use tokio::{sync::OnceCell, task::JoinHandle};
 
-use super::{folder, folder_on_disk, next_number};
+use super::{folder, folder_on_disk, next_number, wait::until};
 
 /// The migrated database that tests get copies of.
 const TEMPLATE: &str = "centile_template";
-/// How long something may take that does happen.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Settings of the shared PostgreSQL, which no test kills and nobody restores: it writes no more than queries need.
 const SHARED_SETTINGS: [(&str, &str); 7] = [
@@ -187,11 +179,10 @@ impl TestDb {
         let mut asking = PgConnection::connect(&self.url).await.unwrap();
         let waiting =
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        let end = Instant::now() + PATIENCE;
-        while !ended() && sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut asking).await.unwrap() < sessions {
-            assert!(Instant::now() < end, "{sessions} sessions do not wait");
-            tokio::task::yield_now().await;
-        }
+        until(&format!("{sessions} sessions wait for a lock"), async || {
+            ended() || sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut asking).await.unwrap() >= sessions
+        })
+        .await;
     }
 
     /// The major version of its server.

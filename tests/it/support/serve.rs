@@ -5,17 +5,17 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, mpsc},
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
 };
 
 use centile::local::{Watchdog, signal};
 
-use super::{TestDb, centile};
+use super::{
+    TestDb, centile,
+    wait::{DEADLINE, until_some},
+};
 
 /// What `centile serve` prints, followed by its address, when it takes connections.
 const LISTENING: &str = "listening on ";
-/// How long a start or a stop may take on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Flags for a service that waits for PostgreSQL as long as a busy machine needs: nothing is answered 503 for that.
 pub const PATIENT: [&str; 4] = ["--pool-wait", "60000", "--statement-timeout", "120"];
@@ -78,7 +78,7 @@ impl Serve {
             follow(child.stdout.take().unwrap(), Arc::clone(&output), Some(sender)),
             follow(child.stderr.take().unwrap(), Arc::clone(&output), None),
         ];
-        let url = addresses.recv_timeout(PATIENCE);
+        let url = addresses.recv_timeout(DEADLINE);
         let mut serve = Self { url: String::new(), client: super::client(), child, watchdog, output, following };
         // The value exists by now, so that a failure kills the process and prints what it said.
         serve.url = url.expect("centile serve says where it listens");
@@ -107,30 +107,20 @@ impl Serve {
 
     /// All it has written, once there are as many lines that hold `words`: lines come by another way than answers.
     pub async fn told(&self, words: &str, times: usize) -> String {
-        let end = Instant::now() + PATIENCE;
-        loop {
+        until_some(&format!("centile serve writes {words:?} {times} times"), async || {
             let output = self.output();
-            if output.lines().filter(|line| line.contains(words)).count() >= times {
-                return output;
-            }
-            assert!(Instant::now() < end, "centile serve does not tell {times} times {words:?}");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+            (output.lines().filter(|line| line.contains(words)).count() >= times).then_some(output)
+        })
+        .await
     }
 
     /// Asks it to stop (SIGTERM), and waits until it has.
     pub async fn stop(&mut self) -> ExitStatus {
         signal(self.child.id(), "TERM").unwrap();
-        let end = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                self.watchdog.forget().unwrap();
-                self.following.drain(..).for_each(|thread| thread.join().unwrap());
-                return status;
-            }
-            assert!(Instant::now() < end, "centile serve does not stop");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        let status = until_some("centile serve stops", async || self.child.try_wait().unwrap()).await;
+        self.watchdog.forget().unwrap();
+        self.following.drain(..).for_each(|thread| thread.join().unwrap());
+        status
     }
 
     /// Ends it as a crash would (SIGKILL).
