@@ -350,7 +350,9 @@ mod tests {
 
     #[test]
     fn no_number_of_addresses_fills_the_memory() {
-        let rates = Rates::new(None, rate(1, 1_000));
+        // One request an hour, so that none is forgotten while this runs.
+        let addresses = RateLimiter::keyed(Quota::per_hour(NonZero::<u32>::MIN)).with_middleware();
+        let rates = Rates { addresses: Some(addresses), ..Rates::new(None, None) };
         let known = || rates.addresses.as_ref().map_or(0, Limiter::len);
         for number in 0..=u32::try_from(MOST_ADDRESSES).unwrap_or_default() {
             rates.of_address(IpAddr::V4(number.into()));
