@@ -12,6 +12,7 @@ use crate::{
     Error, Result,
     board::BoardSlug,
     http::{self, Certificate, Origin, Rate, TrustedProxy},
+    ranking,
     seal::MasterKeys,
     service,
 };
@@ -166,6 +167,7 @@ impl Config {
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
             pool_wait: service::Settings::DEFAULT_POOL_WAIT,
             write_wait: service::Settings::DEFAULT_WRITE_WAIT,
+            index_memory: 0,
             master_keys: self.master_keys()?,
             maintenance_every: None,
         })
@@ -278,6 +280,20 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pool_wait: u32,
 
+    /// MiB that rank indexes and names of players may take in memory; what does not fit is read by SQL. A quarter of the memory available
+    /// to the process unless given; 0 for none
+    #[arg(long, env = "CENTILE_INDEX_MEMORY", value_name = "MIB")]
+    #[arg(value_parser = clap::value_parser!(u64).range(0..=16_777_216))]
+    index_memory: Option<u64>,
+
+    /// Boards whose rankings are loaded into memory at the start; others are when they are first read
+    #[arg(long, env = "CENTILE_INDEX_BOARDS", value_name = "BOARD,…", value_delimiter = ',', value_parser = value::<BoardSlug>)]
+    pub index_boards: Vec<BoardSlug>,
+
+    /// Keeps `/readyz` at 503 until the boards of `--index-boards` are in memory
+    #[arg(long, env = "CENTILE_READY_WHEN_INDEXED", requires = "index_boards", value_parser = FalseyValueParser::new())]
+    pub ready_when_indexed: bool,
+
     /// Milliseconds that scores may have to wait for their turn; while it would be longer, requests with scores are told to come again
     #[arg(long, env = "CENTILE_WRITE_WAIT", value_name = "MILLISECONDS", default_value_t = 400)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
@@ -349,6 +365,7 @@ impl Instance {
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             pool_wait: Duration::from_millis(self.pool_wait.into()),
             write_wait: Duration::from_millis(self.write_wait.into()),
+            index_memory: self.index_memory.map_or_else(ranking::memory::default_bytes, |mebibytes| mebibytes << 20),
             master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }

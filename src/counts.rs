@@ -64,7 +64,7 @@ impl CountsCache {
     }
 
     /// Keeps counts that a statement brought along, and puts them into the cache for the other instances.
-    pub(crate) async fn learn(
+    pub(crate) fn learn(
         &self,
         service: &Service,
         ranking: RankingRef,
@@ -78,7 +78,9 @@ impl CountsCache {
         if shared_at.is_none()
             && let Ok(bytes) = serde_json::to_vec(&known.counts)
         {
-            service.cache.put(&key(ranking.ranking_id, &known.version), bytes).await;
+            // Nobody waits for it.
+            let (cache, key) = (service.cache.clone(), key(ranking.ranking_id, &known.version));
+            service.attend(async move { cache.put(&key, bytes).await });
         }
         known
     }

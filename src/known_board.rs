@@ -152,6 +152,7 @@ mod tests {
             statement_timeout: Duration::from_secs(1),
             pool_wait: Duration::from_millis(100),
             write_wait: Duration::from_millis(100),
+            index_memory: 0,
             master_keys: None,
             maintenance_every: None,
         })

@@ -7,6 +7,7 @@ use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
 use crate::{
     Error, Result,
     board::{Board, PeriodKind},
+    rank::AnsweredBy,
     service::Service,
     store::{
         period::{MeantPeriod, Source},
@@ -244,7 +245,7 @@ pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSel
             name: selector.to_string(),
             hint: Some(format!("nobody has scored in it; GET /v1/boards/{}/periods lists those there are", board.slug)),
         }),
-        _ => Ok(Meant::Empty(meant.period.clone(), RankingState { version, players: 0, revision })),
+        _ => Ok(Meant::Empty(meant.period.clone(), RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql })),
     }
 }
 

@@ -9,19 +9,38 @@ use chrono::{DateTime, Utc};
 use crate::{
     Error, Result,
     board::Board,
-    counts::KnownCounts,
     cursor::Cursor,
     period::{self, Meant, Period, PeriodSelector},
+    ranking::Open,
     service::Service,
-    shared_reads::SharedReads,
     store::{
         archive::ArchiveState,
         export::{Snapshot, State},
-        period::{MeantPeriod, RankingRef, Source},
-        rank::{BucketStanding, Question, RankingState, StoredRow},
+        period::{MeantPeriod, Source},
+        rank::{RankingState, StoredRow, StoredStanding},
     },
     user::UserId,
 };
+
+/// What answered about a period.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnsweredBy {
+    /// The rank index of this instance.
+    Index,
+    /// A statement, on the tables or on an archive.
+    Sql,
+}
+
+impl AnsweredBy {
+    /// Its name in the header `X-Centile-Source`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Index => "index",
+            Self::Sql => "sql",
+        }
+    }
+}
 
 /// What every answer about a ranking carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +53,8 @@ pub struct Header {
     pub players: u64,
     /// Of a closed period: entity tag, without quotes, of what is answered to this question.
     pub etag: Option<String>,
+    /// What answered.
+    pub answered_by: AnsweredBy,
 }
 
 /// One player's line in a list.
@@ -65,19 +86,6 @@ pub struct Page {
     /// Cursor of the next page; absent after the last player.
     pub next: Option<String>,
 }
-
-/// A page of a live ranking from a position, as several may ask for it at the same moment.
-#[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct PageQuestion {
-    ranking: RankingRef,
-    meant_from: Option<DateTime<Utc>>,
-    meant_until: Option<DateTime<Utc>>,
-    from: i64,
-    limit: i32,
-}
-
-/// Pages that are read for all who ask for them at the same moment; `None` when the ranking is no longer the one that was meant.
-pub(crate) type SharedPages = SharedReads<PageQuestion, Arc<Option<(RankingState, Vec<StoredRow>)>>>;
 
 /// Where a page begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,19 +121,10 @@ pub async fn page(
             let (store, period) = (&service.store, &meant.period);
             let found = match (source, key) {
                 (Source::Live(ranking), None) => {
-                    let question = PageQuestion {
-                        ranking,
-                        meant_from: meant.meant_from,
-                        meant_until: meant.meant_until,
-                        from,
-                        limit,
-                    };
-                    let read = async || Ok(Arc::new(store.page(&meant, ranking, from, limit).await?));
-                    let found = service.pages.read(question, read).await?;
-                    Arc::unwrap_or_clone(found).map(|found| of_ranking(period, found))
+                    Open { service, board, meant: &meant, ranking }.page(from, limit).await?.map(|found| of_ranking(period, found))
                 }
                 (Source::Live(ranking), Some(key)) => {
-                    store.page_after(&meant, ranking, key, limit).await?.map(|found| of_ranking(period, found))
+                    Open { service, board, meant: &meant, ranking }.page_after(key, limit).await?.map(|found| of_ranking(period, found))
                 }
                 (Source::Archive(archive), None) => {
                     store.archive_page(&meant, archive, from, limit).await?.map(|found| of_archive(period, found))
@@ -152,12 +151,24 @@ pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Pa
 
 /// The beginning of an answer from a ranking.
 pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
-    Header { period: period.clone(), version: state.version.text(), players: state.players, etag: None }
+    Header {
+        period: period.clone(),
+        version: state.version.text(),
+        players: state.players,
+        etag: None,
+        answered_by: state.answered_by,
+    }
 }
 
 /// The beginning of an answer from an archive.
 pub(crate) fn archive_header(period: &Period, state: &ArchiveState) -> Header {
-    Header { period: period.clone(), version: state.version(), players: state.players, etag: Some(state.etag()) }
+    Header {
+        period: period.clone(),
+        version: state.version(),
+        players: state.players,
+        etag: Some(state.etag()),
+        answered_by: AnsweredBy::Sql,
+    }
 }
 
 fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header, T) {
@@ -241,30 +252,21 @@ pub async fn standing(
 ) -> Result<Standing> {
     let around = i32::try_from(around).unwrap_or(i32::MAX);
     let read = |meant: Arc<MeantPeriod>, source| async move {
-        let user = user_id.as_str();
-        match source {
+        let (user, period) = (user_id.as_str(), &meant.period);
+        let found = match source {
             Source::Live(ranking) => {
-                let (meant_from, meant_until) = (meant.meant_from, meant.meant_until);
-                let question = Question { ranking, meant_from, meant_until, around };
-                let Some((found, counts)) = service.lookups.find(service, question, user).await? else {
-                    return Ok(None);
-                };
-                let user_exists = found.external_id.is_some();
-                let standing = standing_of(&meant.period, found, &counts)?;
-                standing.ok_or_else(|| no_entry(user_id, selector, user_exists)).map(|standing| Some(Some(standing)))
+                let open = Open { service, board, meant: &meant, ranking };
+                open.standing(user, around).await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
                 let found = service.store.archive_standing(&meant, archive, user, around).await?;
-                let Some((header, found)) = found.map(|found| of_archive(&meant.period, found)) else {
-                    return Ok(None);
-                };
-                let player = found.player.ok_or_else(|| no_entry(user_id, selector, found.user_exists))?;
-                let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
-                let (above, below) = others.partition(|row| row.position < player.row.position);
-                let percentile = percentile(player.worse, header.players);
-                Ok(Some(Some(Standing { header, player: player.row, percentile, above, below })))
+                found.map(|found| of_archive(period, found))
             }
-        }
+        };
+        let Some((header, found)) = found else { return Ok(None) };
+        let user_exists = found.user_exists;
+        let standing = standing_of(header, found).ok_or_else(|| no_entry(user_id, selector, user_exists))?;
+        Ok(Some(Some(standing)))
     };
     match on_period(service, board, selector, read, |_, _| Ok(None)).await? {
         Some(standing) => Ok(standing),
@@ -272,79 +274,13 @@ pub async fn standing(
     }
 }
 
-/// A player as looked up, with the bucket counts of the same state; `None` without an entry.
-pub(crate) fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<Option<Standing>> {
-    let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else { return Ok(None) };
-    let misfit = || {
-        Error::Internal(format!(
-            "the counts of {} do not fit together; `centile verify` names what is damaged",
-            period.name()
-        ))
-    };
-    let above = Above::of(&found, &counts.counts).ok_or_else(misfit)?;
-    let (position, players) = (above.own + 1, counts.players());
-    let mut standing = Standing {
-        header: Header { period: period.clone(), version: counts.version.text(), players, etag: None },
-        player: Row {
-            position,
-            rank: above.better + 1,
-            user_id: found.external_id.unwrap_or_default(),
-            user_name: found.name.unwrap_or_default(),
-            avatar: found.avatar,
-            score,
-            reached_at,
-        },
-        percentile: percentile(players.saturating_sub(above.no_worse), players),
-        above: Vec::new(),
-        below: Vec::new(),
-    };
-    for near in found.neighbours {
-        let at = |step: i64| position.checked_add_signed(step);
-        let rank = near.first_equal.and_then(at).or(near.better.map(|better| better + 1));
-        let row = Row {
-            position: at(near.step).ok_or_else(misfit)?,
-            rank: rank.ok_or_else(misfit)?,
-            user_id: near.user_id,
-            user_name: near.user_name,
-            avatar: near.avatar,
-            score: near.score,
-            reached_at: near.reached_at,
-        };
-        if near.step < 0 { standing.above.push(row) } else { standing.below.push(row) }
-    }
-    Ok(Some(standing))
-}
-
-/// How many players stand above a player, in three senses.
-struct Above {
-    /// Above the player's own key.
-    own: u64,
-    /// With a better rank.
-    better: u64,
-    /// With the same rank or a better one, the player included.
-    no_worse: u64,
-}
-
-impl Above {
-    /// From a look into the player's bucket and the bucket counts of the same state.
-    fn of(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
-        let bucket = usize::try_from(found.bucket?).ok()?;
-        let others = found.other_stripes?;
-        // Lower stripes are taken from the whole bucket.
-        let (from, higher) = if found.are_below? { (bucket, -others) } else { (bucket + 1, others) };
-        let higher = higher + counts.get(from..)?.iter().sum::<i64>();
-        let [better, own, no_worse] = found.in_stripe.as_deref()? else { return None };
-        let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
-        let own = above(*own)?;
-        match found.beside_equals.as_deref() {
-            _ if !found.is_shared => Some(Self { own, better: own, no_worse: own + 1 }),
-            None => Some(Self { own, better: above(*better)?, no_worse: above(*no_worse)? }),
-            Some([better, no_worse]) => {
-                Some(Self { own, better: u64::try_from(*better).ok()?, no_worse: u64::try_from(*no_worse).ok()? })
-            }
-            Some(_) => None,
-        }
-    }
+/// A player as found, with the neighbours apart; `None` without an entry.
+pub(crate) fn standing_of(header: Header, found: StoredStanding) -> Option<Standing> {
+    let player = found.player?;
+    let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
+    let (above, below) = others.partition(|row| row.position < player.row.position);
+    let percentile = percentile(player.worse, header.players);
+    Some(Standing { header, player: player.row, percentile, above, below })
 }
 
 /// 100 × players strictly worse ÷ max(players − 1, 1).
@@ -398,7 +334,8 @@ pub async fn chosen(
             let period = &meant.period;
             let found = match source {
                 Source::Live(ranking) => {
-                    store.chosen(&meant, ranking, wanted).await?.map(|found| of_ranking(period, found))
+                    let open = Open { service, board, meant: &meant, ranking };
+                    open.chosen(wanted).await?.map(|found| of_ranking(period, found))
                 }
                 Source::Archive(archive) => {
                     store.archive_chosen(&meant, archive, wanted).await?.map(|found| of_archive(period, found))
@@ -424,7 +361,8 @@ pub async fn newcomer(
         let period = &meant.period;
         Ok(match source {
             Source::Live(ranking) => {
-                service.store.newcomer(&meant, ranking, score).await?.map(|found| of_ranking(period, found))
+                let open = Open { service, board, meant: &meant, ranking };
+                open.newcomer(score).await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
                 service.store.archive_newcomer(&meant, archive, score).await?.map(|found| of_archive(period, found))
@@ -461,7 +399,10 @@ pub async fn distribution(service: &Service, board: &Board, selector: &PeriodSel
     let read = |meant: Arc<MeantPeriod>, source| async move {
         let (store, period) = (&service.store, &meant.period);
         let found = match source {
-            Source::Live(ranking) => store.distribution(&meant, ranking).await?.map(|found| of_ranking(period, found)),
+            Source::Live(ranking) => {
+                let open = Open { service, board, meant: &meant, ranking };
+                open.distribution().await?.map(|found| of_ranking(period, found))
+            }
             Source::Archive(archive) => {
                 store.archive_distribution(&meant, archive).await?.map(|found| of_archive(period, found))
             }

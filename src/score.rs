@@ -10,6 +10,7 @@ use crate::{
     Error, Result,
     act::Act,
     board::{Board, BoardSlug},
+    ranking,
     service::Service,
     store::score::{HistoryPlace, Recorded, StoredQuarantined, StoredStanding},
     telemetry,
@@ -168,7 +169,7 @@ async fn ranks_after(
     if standings.is_empty() {
         return Ok(vec![Vec::new(); outcomes.len()]);
     }
-    let mut ranks = service.store.rank_changes(board.id, &standings).await?.into_iter();
+    let mut ranks = ranking::rank_changes(service, board, &standings).await?.into_iter();
     Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).count()).collect()).collect())
 }
 

@@ -12,9 +12,9 @@ use std::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Error, Result, acknowledged::Acknowledged, audit::Lookout, cache::Cache, config::Hidden, counts::CountsCache,
-    known_board::BoardCache, known_key::KeyCache, layout::Keeper, live::Live, lookup::Lookups, overview::Overviews,
-    period::PeriodCache, rank::SharedPages, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry,
+    Error, Result, acknowledged::Acknowledged, audit::Lookout, board::{self, BoardSlug}, cache::Cache, config::Hidden, counts::CountsCache,
+    known_board::BoardCache, known_key::KeyCache, layout::Keeper, live::Live, overview::Overviews,
+    period::PeriodCache, ranking::Indexes, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry,
     top::TopCache, upkeep, writer::Writers,
 };
 
@@ -45,6 +45,8 @@ pub struct Settings {
     pub statement_timeout: Duration,
     /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
     pub pool_wait: Duration,
+    /// Bytes that rank indexes and the user directory may take; 0 turns them off.
+    pub index_memory: u64,
     /// How long scores may have to wait for their turn before those that come are refused.
     pub write_wait: Duration,
     /// What secrets are sealed with in the database; without, there are no keys that sign, and secrets of webhooks are in clear.
@@ -79,10 +81,9 @@ pub struct Service {
     pub(crate) keys: KeyCache,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) counts: CountsCache,
-    pub(crate) lookups: Lookups,
     pub(crate) overviews: Overviews,
     pub(crate) live: Live,
-    pub(crate) pages: SharedPages,
+    pub(crate) indexes: Arc<Indexes>,
     pub(crate) tops: TopCache,
     pub(crate) acknowledged: Arc<Acknowledged>,
     pub(crate) keeper: Arc<Keeper>,
@@ -90,6 +91,8 @@ pub struct Service {
     pub(crate) writers: Writers,
     readiness: SharedReads<(), Readiness>,
     leaving: AtomicBool,
+    /// Whether this instance is not ready before the indexes that it loads at its start are there.
+    awaits_indexes: AtomicBool,
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
@@ -104,33 +107,37 @@ impl Service {
             Some(url) => Cache::redis(url.as_str(), settings.redis_ca.as_deref(), &settings.redis_prefix)?,
             None => Cache::in_process(&settings.redis_prefix, CACHE_BYTES),
         };
+        let (tasks, stopping) = (TaskTracker::new(), CancellationToken::new());
         let acknowledged = Arc::new(Acknowledged::default());
         let keeper = Arc::new(Keeper::default());
         let service = Arc::new(Self {
             writers: Writers::new(store.clone(), Arc::clone(&acknowledged), Arc::clone(&keeper), settings.write_wait),
             keeper,
             lookout: Lookout::default(),
-            store,
             cache,
             boards: BoardCache::default(),
             periods: PeriodCache::default(),
             keys: KeyCache::new(settings.pool_wait),
             master_keys: settings.master_keys.clone(),
             counts: CountsCache::default(),
-            lookups: Lookups::default(),
             overviews: Overviews::new(settings.pool_wait),
             live: Live::default(),
-            pages: SharedPages::new(settings.pool_wait),
+            indexes: Indexes::new(store.clone(), settings.index_memory, &tasks, &stopping),
             tops: TopCache::default(),
             acknowledged,
+            store,
             readiness: SharedReads::new(settings.pool_wait),
             leaving: AtomicBool::new(false),
-            tasks: TaskTracker::new(),
-            stopping: CancellationToken::new(),
+            awaits_indexes: AtomicBool::new(false),
+            tasks,
+            stopping,
         });
         let (keeper, store) = (Arc::clone(&service.keeper), service.store.clone());
         let keeping = async move { keeper.run(&store).await };
         service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(keeping));
+        if settings.index_memory > 0 {
+            service.attend(Arc::clone(&service.indexes).keep());
+        }
         service.repeat(NUMBERS_KEPT_EVERY, telemetry::keep);
         if let Some(every) = settings.maintenance_every {
             upkeep::start(&service, every, &service.tasks, &service.stopping);
@@ -160,6 +167,12 @@ impl Service {
         if self.leaving.load(Ordering::Relaxed) {
             return Err(Error::unavailable("this instance is about to stop"));
         }
+        if self.awaits_indexes.load(Ordering::Relaxed) {
+            if self.indexes.is_loading() {
+                return Err(Error::unavailable("rank indexes are being loaded"));
+            }
+            self.awaits_indexes.store(false, Ordering::Relaxed);
+        }
         let read = async || {
             let (has_newer_schema, cache_is_reachable) =
                 tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable());
@@ -167,6 +180,17 @@ impl Service {
         };
         // However many ask, without a key and without limit, the database is asked once at a time.
         self.readiness.read((), read).await
+    }
+
+    /// Loads the rankings that these boards have now into memory. With `awaits` this instance is not ready before that is done.
+    /// [`Error::NotFound`] when there is no such board.
+    pub async fn load_indexes(&self, boards: &[BoardSlug], awaits: bool) -> Result<()> {
+        for slug in boards {
+            let board = board::find(self, slug).await?;
+            self.indexes.load_board(slug.as_str(), board.id).await?;
+        }
+        self.awaits_indexes.store(awaits, Ordering::Relaxed);
+        Ok(())
     }
 
     /// From now on no more requests are to be sent here; those that come are answered.

@@ -6,7 +6,7 @@ use std::{sync::OnceLock, time::Duration};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::{Error, Result, closing::ClosedPeriod, service::Service};
+use crate::{Error, Result, closing::ClosedPeriod, ranking::IndexStatus, service::Service};
 
 const PERIODS_CLOSED: &str = "centile_periods_closed_total";
 const ARCHIVE_DIFFERENCES: &str = "centile_archive_differences_total";
@@ -112,7 +112,38 @@ pub async fn render(service: &Service) -> Result<String> {
     }
     gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
     gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
-    Ok(handle.render())
+    Ok(handle.render() + &index_numbers(service))
+}
+
+/// The rank indexes. They come and go, which a recorder that keeps every series does not know of.
+fn index_numbers(service: &Service) -> String {
+    let (indexes, (directory_bytes, directory_users)) = service.indexes.status();
+    let mut text = format!(
+        "# HELP centile_index_memory_bytes Bytes that rank indexes and the user directory may take.\n\
+         # TYPE centile_index_memory_bytes gauge\ncentile_index_memory_bytes {}\n\
+         # HELP centile_directory_bytes Bytes of the user directory.\n\
+         # TYPE centile_directory_bytes gauge\ncentile_directory_bytes {directory_bytes}\n\
+         # HELP centile_directory_users Users in the user directory.\n\
+         # TYPE centile_directory_users gauge\ncentile_directory_users {directory_users}\n",
+        service.indexes.memory()
+    );
+    let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
+        text += &format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
+        for index in &indexes {
+            if let Some(value) = value(index) {
+                text += &format!("{name}{{index=\"{}\"}} {value}\n", index.name);
+            }
+        }
+    };
+    add("centile_index_bytes", "Bytes of a rank index.", |index| index.age.map(|_| index.bytes as f64));
+    add("centile_index_players", "Players in a rank index.", |index| index.age.map(|_| index.players as f64));
+    add("centile_index_age_seconds", "Time since the last round of a rank index.", |index| {
+        index.age.map(|age| age.as_secs_f64())
+    });
+    add("centile_index_refused_bytes", "Bytes that a rank index would need for which there is no memory.", |index| {
+        index.age.is_none().then_some(index.bytes as f64)
+    });
+    text
 }
 
 /// Brings the histograms up to date, which would else keep every value until somebody asks.

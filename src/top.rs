@@ -21,7 +21,8 @@ use crate::{
     cache::CacheKey,
     frozen::{self, FrozenCache},
     period::{self, Meant, PeriodSelector},
-    rank::{self, Page},
+    rank::{self, AnsweredBy, Page},
+    ranking::Open,
     service::Service,
     store::{
         period::{ArchiveRef, MeantPeriod, RankingRef, Source},
@@ -49,6 +50,8 @@ pub struct Top {
     pub etag: String,
     /// Whether the period is closed.
     pub is_closed: bool,
+    /// What answered when the list was last renewed.
+    pub answered_by: AnsweredBy,
     /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
     pub stale_for: Option<Duration>,
 }
@@ -59,6 +62,7 @@ struct Kept {
     body: Arc<str>,
     etag: Arc<str>,
     holds: Holds,
+    answered_by: AnsweredBy,
     /// When the question was asked whose answer showed this state to be current.
     confirmed_at: Instant,
 }
@@ -192,7 +196,8 @@ pub async fn top(
 fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
     telemetry::note_top_age(kept.confirmed_at.elapsed());
     let is_closed = matches!(kept.holds, Holds::Everything { .. });
-    Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, stale_for }
+    let answered_by = kept.answered_by;
+    Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, answered_by, stale_for }
 }
 
 /// The list as of now: the one at hand if its state is still current, another instance's, or a new one.
@@ -221,11 +226,13 @@ async fn renew(
                     body: render(board, &page)?.into(),
                     etag: format!("{}.{}", period.name().replace(':', "."), state.version.text()).into(),
                     holds: Holds::from(&state),
+                    answered_by: state.answered_by,
                     confirmed_at: asked_at,
                 });
             }
         };
-        let Some(state) = service.store.ranking_state(&meant, ranking).await? else {
+        let open = Open { service, board, meant: &meant, ranking };
+        let Some(state) = open.state().await? else {
             service.periods.forget(board.id, selector);
             continue;
         };
@@ -234,7 +241,7 @@ async fn renew(
         {
             return Ok(kept);
         }
-        if let Some(kept) = read(service, board, limit, &meant, ranking, render).await? {
+        if let Some(kept) = read(&open, limit, render).await? {
             return Ok(kept);
         }
         service.periods.forget(board.id, selector);
@@ -273,7 +280,7 @@ async fn closed(
         (state, rows, etag)
     };
     let page = rank::page_of(board, rank::archive_header(&meant.period, &state), rows);
-    Ok(Some(Kept { body: render(board, &page)?.into(), etag: etag.into(), holds, confirmed_at: asked_at }))
+    Ok(Some(Kept { body: render(board, &page)?.into(), etag: etag.into(), holds, answered_by: AnsweredBy::Sql, confirmed_at: asked_at }))
 }
 
 /// A list that is known already and has this tag.
@@ -288,7 +295,7 @@ async fn current(
     let limit = key.2;
     if let Some(kept) = service.tops.lists.get(&key).filter(|kept| *kept.etag == *etag) {
         telemetry::count_read("top", Origin::Here);
-        return Some(Kept { confirmed_at: asked_at, ..kept });
+        return Some(Kept { answered_by: state.answered_by, confirmed_at: asked_at, ..kept });
     }
     let bytes = service.cache.get(&cache_key(ranking, state, limit)).await?;
     let shared: Shared<'_> = serde_json::from_slice(&bytes).ok()?;
@@ -296,27 +303,22 @@ async fn current(
         return None;
     }
     telemetry::count_read("top", Origin::Shared);
-    Some(Kept { body: shared.body.into(), etag: etag.into(), holds: Holds::from(state), confirmed_at: asked_at })
+    Some(Kept { body: shared.body.into(), etag: etag.into(), holds: Holds::from(state), answered_by: state.answered_by, confirmed_at: asked_at })
 }
 
 /// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.
-async fn read(
-    service: &Service,
-    board: &Board,
-    limit: u32,
-    meant: &MeantPeriod,
-    ranking: RankingRef,
-    render: fn(&Board, &Page) -> Result<String>,
-) -> Result<Option<Kept>> {
+async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<Kept>> {
+    let Open { service, board, meant, ranking } = *open;
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
-    let Some((state, rows)) = service.store.page(meant, ranking, 1, rows).await? else { return Ok(None) };
+    let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };
     telemetry::count_read("top", Origin::Database);
     let page = rank::page_of(board, rank::header(&meant.period, &state), rows);
     let kept = Kept {
         body: render(board, &page)?.into(),
         etag: etag(meant, ranking, &state, limit).into(),
         holds: Holds::from(&state),
+        answered_by: state.answered_by,
         confirmed_at: asked_at,
     };
     if let Ok(bytes) = serde_json::to_vec(&Shared { etag: Cow::Borrowed(&kept.etag), body: Cow::Borrowed(&kept.body) })

@@ -44,6 +44,7 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
         tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
     }
     let service = Service::connect(&settings).await?;
+    service.load_indexes(&serve.instance.index_boards, serve.instance.ready_when_indexed).await?;
     let result = answer(&serve.instance, http, Arc::clone(&service), &mut stop).await;
     let shut_down = timeout(SHUT_DOWN, service.shut_down()).await;
     result?;

@@ -10,7 +10,15 @@ use actix_web::{
 };
 use serde::Serialize;
 
-use crate::{Error, Result, board::Reading, period::PeriodSelector, rank::Header};
+use crate::{
+    Error, Result,
+    board::Reading,
+    period::PeriodSelector,
+    rank::{AnsweredBy, Header},
+};
+
+/// The header that tells whether an answer came from a rank index or from SQL.
+const SOURCE: &str = "x-centile-source";
 
 /// What was read: a cache may keep it, and must ask before using it again.
 pub(super) fn read(body: &impl Serialize) -> HttpResponse {
@@ -22,11 +30,15 @@ pub(super) fn ranked(
     request: &HttpRequest,
     reading: Reading,
     selector: &PeriodSelector,
-    header: &Header,
+    about: &Header,
     body: &impl Serialize,
 ) -> Result<HttpResponse> {
-    let Some(etag) = &header.etag else { return Ok(read(body)) };
-    tagged(request, etag, lifetime(reading, selector, true), || {
+    let Some(etag) = &about.etag else {
+        let mut response = HttpResponse::Ok();
+        response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
+        return Ok(response.json(body));
+    };
+    tagged(request, etag, lifetime(reading, selector, true), about.answered_by, || {
         serde_json::to_vec(body)
             .map(Bytes::from)
             .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))
@@ -49,6 +61,7 @@ pub(super) fn tagged(
     request: &HttpRequest,
     etag: &str,
     cache_control: &'static str,
+    answered_by: AnsweredBy,
     body: impl FnOnce() -> Result<Bytes>,
 ) -> Result<HttpResponse> {
     let tag: EntityTag =
@@ -56,6 +69,7 @@ pub(super) fn tagged(
     let is_known = knows(request, &tag);
     let mut response = if is_known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     response.insert_header(ETag(tag)).insert_header((header::CACHE_CONTROL, cache_control));
+    response.insert_header((SOURCE, answered_by.name()));
     if is_known {
         return Ok(response.finish());
     }

@@ -49,7 +49,7 @@ fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, t
             .insert_header((header::AGE, seconds))
             .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
     }
-    reply::tagged(request, &top.etag, reply::lifetime(reading, selector, top.is_closed), || {
+    reply::tagged(request, &top.etag, reply::lifetime(reading, selector, top.is_closed), top.answered_by, || {
         Ok(Bytes::from_owner(Shared(Arc::clone(&top.body))))
     })
 }
@@ -74,9 +74,10 @@ mod tests {
     };
 
     use super::*;
+    use crate::rank::AnsweredBy;
 
     fn top(stale_for: Option<Duration>) -> Top {
-        Top { body: r#"{"board":"arena","scores":[]}"#.into(), etag: "7-12.4-10".into(), is_closed: false, stale_for }
+        Top { body: r#"{"board":"arena","scores":[]}"#.into(), etag: "7-12.4-10".into(), is_closed: false, answered_by: AnsweredBy::Sql, stale_for }
     }
 
     fn asked_with(known: &str) -> StatusCode {

@@ -86,7 +86,7 @@ mod tests {
     use chrono::DateTime;
 
     use super::*;
-    use crate::rank::Header;
+    use crate::rank::{AnsweredBy, Header};
 
     /// A ranking of these players, of whom the first `limit` are shown, and these chosen ones with one neighbour on each side. Equal scores
     /// share a rank.
@@ -135,7 +135,7 @@ mod tests {
             ends_at: None,
             state: crate::period::PeriodState::Open,
         };
-        Header { period, version: String::new(), players: 0, etag: None }
+        Header { period, version: String::new(), players: 0, etag: None, answered_by: AnsweredBy::Sql }
     }
 
     /// Who was passed, by whom, from which rank to which.

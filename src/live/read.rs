@@ -6,14 +6,14 @@ use super::Wanted;
 use crate::{
     Error, Result,
     board::Board,
-    counts::KnownCounts,
     frozen,
     period::{self, Meant, Period, PeriodSelector},
     rank::{self, Header, Row, Standing},
+    ranking::Open,
     service::Service,
     store::{
         archive::ArchiveState,
-        period::{ArchiveRef, MeantPeriod, RankingRef, Source},
+        period::{ArchiveRef, MeantPeriod, Source},
         rank::RankingState,
     },
 };
@@ -80,11 +80,12 @@ pub(super) async fn read(
                 return Ok(Some(empty(&period, &state, wanted)));
             }
             Meant::Players(meant, Source::Live(ranking)) => {
-                let state = service.store.ranking_state(&meant, ranking).await?;
+                let open = Open { service, board, meant: &meant, ranking };
+                let state = open.state().await?;
                 if state.as_ref().is_some_and(|state| is_known(&tag(&meant.period, ranking.ranking_id, state))) {
                     return Ok(None);
                 }
-                if state.is_some() { of_ranking(service, &meant, ranking, wanted).await? } else { None }
+                if state.is_some() { of_ranking(&open, wanted).await? } else { None }
             }
             Meant::Players(meant, Source::Archive(archive)) => {
                 let state = service.store.archive_state(&meant, archive).await?;
@@ -129,29 +130,20 @@ fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
     }
 }
 
-/// A live ranking, by one statement; `None` when it is no longer the one that was meant.
-async fn of_ranking(
-    service: &Service,
-    meant: &MeantPeriod,
-    ranking: RankingRef,
-    wanted: &Wanted,
-) -> Result<Option<Shown>> {
+/// An open ranking, all of one state; `None` when it is no longer the one that was meant.
+async fn of_ranking(open: &Open<'_>, wanted: &Wanted) -> Result<Option<Shown>> {
     let (limit, user_ids) = (wanted.limit(), wanted.user_ids());
-    let (rows, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(AROUND).unwrap_or(i32::MAX));
-    let Some(found) = service.store.live(meant, ranking, rows, &user_ids, around).await? else { return Ok(None) };
-    let counts = KnownCounts::of(found.state.version.clone(), found.counts);
-    let mut standings = HashMap::with_capacity(user_ids.len());
-    for (user_id, standing) in user_ids.into_iter().zip(found.standings) {
-        standings.insert(user_id, rank::standing_of(&meant.period, standing, &counts)?);
-    }
+    let Some(found) = open.live(limit, &user_ids, AROUND).await? else { return Ok(None) };
+    let header = rank::header(&open.meant.period, &found.state);
+    let standings = found.standings.into_iter().map(|standing| rank::standing_of(header.clone(), standing));
     Ok(Some(Shown {
-        header: rank::header(&meant.period, &found.state),
         epoch: found.state.version.epoch.clone(),
-        tag: tag(&meant.period, ranking.ranking_id, &found.state),
+        tag: tag(&open.meant.period, open.ranking.ranking_id, &found.state),
         revision: found.state.revision,
         rows: found.rows,
         limit,
-        standings,
+        standings: user_ids.into_iter().zip(standings).collect(),
+        header,
     }))
 }
 

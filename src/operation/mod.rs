@@ -9,6 +9,7 @@ use crate::{
     Result,
     board::{self, Board, BoardSlug},
     outbox::{self, Event},
+    ranking::IndexStatus,
     service::Service,
     store::upkeep::StoredUpkeep,
     telemetry,
@@ -89,6 +90,8 @@ pub(crate) struct Operation {
     pub(crate) waiting: Vec<Event>,
     /// What administrators did last, the newest first.
     pub(crate) acts: Vec<Act>,
+    /// The rank indexes of this instance.
+    pub(crate) indexes: Vec<IndexStatus>,
     /// What this instance has counted.
     pub(crate) numbers: Numbers,
 }
@@ -121,5 +124,7 @@ pub(crate) async fn read(service: &Service, chosen: Option<&BoardSlug>) -> Resul
     )?;
     // After the rest, whose connections would be among what is busy.
     let numbers = telemetry::render(service).await?;
-    Ok(Operation { boards, upkeep, ledger, periods, chosen, waiting, acts, numbers: Numbers::read(&numbers) })
+    let (indexes, _) = service.indexes.status();
+    let numbers = Numbers::read(&numbers);
+    Ok(Operation { boards, upkeep, ledger, periods, chosen, waiting, acts, indexes, numbers })
 }

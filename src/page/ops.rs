@@ -49,7 +49,7 @@ pub(crate) fn page(operation: &Operation, now: DateTime<Utc>) -> Markup {
             (buckets(operation))
             (events(&operation.waiting))
             (acts(&operation.acts))
-            (instance::sections(&operation.numbers))
+            (instance::sections(&operation.numbers, &operation.indexes))
         }
     };
     super::styled("Operation · Centile", &[&asset::OPS_STYLE], &main)
@@ -390,6 +390,7 @@ mod tests {
                 chosen: None,
                 waiting: Vec::new(),
                 acts: Vec::new(),
+                indexes: Vec::new(),
                 numbers: Numbers::read(""),
             };
             let named: Vec<_> =

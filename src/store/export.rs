@@ -11,7 +11,7 @@ use super::{
     period::{MeantPeriod, Source},
     rank::{RankingState, Version},
 };
-use crate::{Error, Result, export::Line};
+use crate::{Error, Result, export::Line, rank::AnsweredBy};
 
 /// Rows of a stretch: some hundred kilobytes, and some milliseconds.
 const STRETCH: i32 = 2_000;
@@ -71,6 +71,7 @@ impl Store {
                     version: Version { epoch: row.epoch, layout: row.layout, batches: row.batches },
                     players: row.players.unsigned_abs(),
                     revision: row.revision,
+                    answered_by: AnsweredBy::Sql,
                 })
             }),
             Source::Archive(archive) => sqlx::query_file!(

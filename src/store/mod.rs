@@ -10,6 +10,7 @@ mod error;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod import;
+pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod layout;
 pub(crate) mod load;
@@ -41,13 +42,11 @@ use pooler::Opening;
 
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
 const KEEPER_CONNECTIONS: u32 = 2;
-/// Connections that ranks and pages use before all others, and as many that scores do: look-ups run two statements at a time, and a board has
-/// hardly more lanes.
+/// Connections for rounds of the rank indexes, and for names.
+const ROUND_CONNECTIONS: u32 = 6;
+/// Connections that scores use before all others: a board has hardly more lanes.
 const WARM_CONNECTIONS: u32 = 2;
-/// How long a rank or a page waits for one of these before it takes another: some thirty pages. A page of a random place took four times as
-/// long where it was read on any of sixteen.
-const READ_SOON: Duration = Duration::from_millis(50);
-/// How long a batch does: a board's batch may wait for a lock, and is to keep no other board's waiting.
+/// How long a batch waits for one of these: a board's batch may wait for a lock, and is to keep no other board's waiting.
 const WRITE_SOON: Duration = Duration::from_millis(2);
 /// How much longer than it may run a statement may take to be answered: past that the server is frozen, or cut off.
 const WAY_BACK: Duration = Duration::from_secs(2);
@@ -56,8 +55,8 @@ const WAY_BACK: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(crate) struct Store {
     readers: Pool,
-    /// For what touches bucket tables: ranks and pages.
-    lookups: Pool,
+    /// For rounds of the rank indexes, and names.
+    rounds: Pool,
     writers: Pool,
     /// For scores.
     recorders: Pool,
@@ -130,16 +129,12 @@ impl Store {
         // Long work is not slow work: it tells by itself how far it is.
         let patient =
             direct.clone().options(everywhere).options([("statement_timeout", "0")]).disable_statement_logging();
-        let warm = |connections: &u32, settings: &[(&str, &str)], soon| {
-            let few = WARM_CONNECTIONS.min(connections / 2);
-            let others = pool(connections - few, settings);
-            let all = if few > 0 { others.after(pool(few, settings), soon) } else { others.clone() };
-            (all, others)
-        };
         let keepers = pool(KEEPER_CONNECTIONS, &reading);
-        let (lookups, readers) = warm(read_connections, &reading, READ_SOON);
-        let (recorders, writers) = warm(write_connections, &quick, WRITE_SOON);
-        Ok(Self { readers, lookups, writers, recorders, keepers, patient, patience: *pool_wait })
+        let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
+        let few = WARM_CONNECTIONS.min(write_connections / 2);
+        let writers = pool(write_connections - few, &quick);
+        let recorders = if few > 0 { writers.after(pool(few, &quick), WRITE_SOON) } else { writers.clone() };
+        Ok(Self { readers, rounds, writers, recorders, keepers, patient, patience: *pool_wait })
     }
 
     /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
@@ -187,7 +182,7 @@ impl Store {
 
     /// Connections of each pool, by state: pool, state, number.
     pub(crate) fn connections(&self) -> Vec<(&'static str, &'static str, u32)> {
-        [("read", &self.lookups), ("write", &self.recorders), ("keep", &self.keepers)]
+        [("read", &self.readers), ("index", &self.rounds), ("write", &self.recorders), ("keep", &self.keepers)]
             .into_iter()
             .flat_map(|(name, pool)| {
                 let (all, idle) = pool.connections();
@@ -198,7 +193,7 @@ impl Store {
 
     /// Waits until the connections in use are given back, and closes all.
     pub(crate) async fn close(&self) {
-        for pool in [&self.recorders, &self.keepers, &self.lookups] {
+        for pool in [&self.recorders, &self.keepers, &self.readers, &self.rounds] {
             pool.close().await;
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn state(name: &str) -> Result<PeriodState> {
     }
 }
 
-fn kind(name: &str) -> Result<PeriodKind> {
+pub(super) fn kind(name: &str) -> Result<PeriodKind> {
     PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("a period of kind {name:?}")))
 }
 

@@ -90,25 +90,12 @@ impl Pool {
         &self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let mut connection = self.acquire().await?;
-        let steps = timeout(self.limit, async {
-            match &self.opening {
-                Some(opening) => opening.steps(&mut connection, query).await,
-                None => connection.fetch_many(query).try_collect().await,
-            }
-        })
-        .await;
-        if let Ok(Err(sqlx::Error::Database(error))) = &steps
-            && has_other_columns(error.as_ref())
-        {
-            // A migration has changed what the statement gives. It is prepared anew on a connection that does not know it.
-            connection.close_on_drop();
-        }
-        if self.opening.is_some() && matches!(steps, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut))) {
-            // Its transaction may still begin, and would keep a session of the pooler's while the connection waits here to be used again.
-            connection.close_on_drop();
-        }
-        steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
+        self.hold().await?.steps(query).await
+    }
+
+    /// One of the connections, for several statements in turn: it is tested once, when it goes back.
+    pub(super) async fn hold(&self) -> sqlx::Result<Held> {
+        Ok(Held { connection: self.acquire().await?, limit: self.limit, opening: self.opening.clone() })
     }
 
     /// How many connections there are, and how many of them are idle.
@@ -124,6 +111,76 @@ impl Pool {
             few.pool.close().await;
         }
         self.others.close().await;
+    }
+}
+
+/// A connection of a [`Pool`] until it is dropped. After an error it must be.
+#[derive(Debug)]
+pub(super) struct Held {
+    connection: PoolConnection<Postgres>,
+    limit: Duration,
+    opening: Option<Opening>,
+}
+
+impl Held {
+    async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
+        &mut self,
+        query: E,
+    ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
+        let Self { connection, limit, opening } = self;
+        let steps = timeout(*limit, async {
+            match opening {
+                Some(opening) => opening.steps(connection, query).await,
+                None => connection.fetch_many(query).try_collect().await,
+            }
+        })
+        .await;
+        if let Ok(Err(sqlx::Error::Database(error))) = &steps
+            && has_other_columns(error.as_ref())
+        {
+            // A migration has changed what the statement gives. It is prepared anew on a connection that does not know it.
+            connection.close_on_drop();
+        }
+        if opening.is_some() && matches!(steps, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut))) {
+            // Its transaction may still begin, and would keep a session of the pooler's while the connection waits here to be used again.
+            connection.close_on_drop();
+        }
+        steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
+    }
+}
+
+impl<'p> Executor<'p> for &'p mut Held {
+    type Database = Postgres;
+
+    fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>
+    where
+        'p: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        let steps = async move { self.steps(query).await.map(|steps| stream::iter(steps.into_iter().map(Ok))) };
+        stream::once(steps).try_flatten().boxed()
+    }
+
+    fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>
+    where
+        'p: 'e,
+        E: 'q + Execute<'q, Postgres>,
+    {
+        Box::pin(async move { Ok(self.steps(query).await?.into_iter().find_map(Either::right)) })
+    }
+
+    fn prepare_with<'e>(self, sql: SqlStr, parameters: &'e [PgTypeInfo]) -> BoxFuture<'e, sqlx::Result<PgStatement>>
+    where
+        'p: 'e,
+    {
+        self.connection.prepare_with(sql, parameters)
+    }
+
+    fn describe<'e>(self, sql: SqlStr) -> BoxFuture<'e, sqlx::Result<Describe<Postgres>>>
+    where
+        'p: 'e,
+    {
+        self.connection.describe(sql)
     }
 }
 

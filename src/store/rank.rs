@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    rank::{Bar, Row},
+    rank::{AnsweredBy, Bar, Row},
 };
 
 /// A state of a board, as the database numbers it.
@@ -41,6 +41,8 @@ pub(crate) struct RankingState {
     pub(crate) players: u64,
     /// Profile revision: which names the answer shows.
     pub(crate) revision: i64,
+    /// What answered.
+    pub(crate) answered_by: AnsweredBy,
 }
 
 /// The state columns that the statements share.
@@ -50,6 +52,7 @@ macro_rules! state_of {
             version: Version { epoch: $row.epoch, layout: $row.layout, batches: $row.batches },
             players: $row.players.unsigned_abs(),
             revision: $row.revision,
+            answered_by: AnsweredBy::Sql,
         }
     };
 }
@@ -237,7 +240,7 @@ impl Store {
             from,
             limit,
         );
-        let row = query.fetch_all(&self.lookups).await?.pop();
+        let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
@@ -261,7 +264,7 @@ impl Store {
             -key.internal_id,
             limit,
         );
-        let row = query.fetch_all(&self.lookups).await?.pop();
+        let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0)))
     }
 
@@ -287,7 +290,7 @@ impl Store {
                 layout,
                 batches,
             );
-            query.fetch_all(&self.lookups).await?
+            query.fetch_all(&self.readers).await?
         } else {
             let query = sqlx::query_file_as!(
                 StandingRow,
@@ -302,7 +305,7 @@ impl Store {
                 batches,
                 around,
             );
-            query.fetch_all(&self.lookups).await?
+            query.fetch_all(&self.readers).await?
         };
         rows.sort_unstable_by_key(|row| row.n);
         let Some(first) = rows.first_mut() else { return Ok(None) };
@@ -351,7 +354,7 @@ impl Store {
             user_ids,
             around,
         );
-        let row = query.fetch_all(&self.lookups).await?.pop();
+        let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| LiveState {
             rows: row.rows.0.into_iter().map(|stored| stored.row).collect(),
             counts: row.counts.unwrap_or_default(),
@@ -389,7 +392,7 @@ impl Store {
             meant.meant_until,
             user_ids,
         );
-        let row = query.fetch_all(&self.lookups).await?.pop();
+        let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rows.0.into_iter().map(|player| player.row).collect())))
     }
 
@@ -409,7 +412,7 @@ impl Store {
             meant.meant_until,
             score,
         );
-        let row = query.fetch_all(&self.lookups).await?.pop();
+        let row = query.fetch_all(&self.readers).await?.pop();
         Ok(row.map(|row| (state_of!(row), row.rank.unsigned_abs())))
     }
 

@@ -185,7 +185,7 @@ impl Store {
             &rank_keys as &[Option<i64>],
             &tie_keys as &[Option<i64>],
         );
-        let rows = query.fetch_all(&self.lookups).await?;
+        let rows = query.fetch_all(&self.readers).await?;
         Ok(rows
             .into_iter()
             .map(|row| (row.rank.map(i64::unsigned_abs), row.previous_rank.map(i64::unsigned_abs)))

@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use maud::{Markup, html};
 
 use super::{super::number::number, table, two};
-use crate::operation::numbers::{Histogram, Numbers};
+use crate::{
+    operation::numbers::{Histogram, Numbers},
+    ranking::IndexStatus,
+};
 
 /// Calls that are listed, those that were made most often.
 const CALLS: usize = 20;
@@ -13,11 +16,12 @@ const CALLS: usize = 20;
 const PLACES: [&str; 4] = ["process", "shared", "database", "stale"];
 
 /// What is there now, and what came since the instance started.
-pub(super) fn sections(numbers: &Numbers) -> Markup {
+pub(super) fn sections(numbers: &Numbers, indexes: &[IndexStatus]) -> Markup {
     html! {
         section {
             h2 { "This instance, now" }
             (now(numbers))
+            (memory(indexes))
         }
         section {
             h2 { "This instance, since it started" }
@@ -57,7 +61,7 @@ fn now(numbers: &Numbers) -> Markup {
         td.number { (two(numbers.sum("centile_bucket_skew", &[]))) }
         td { code { "centile_bucket_skew" } }
     });
-    for (pool, what) in [("read", "reading"), ("write", "writing"), ("keep", "keeping layouts")] {
+    for (pool, what) in [("read", "reading"), ("index", "rank indexes"), ("write", "writing"), ("keep", "keeping layouts")] {
         let connections = |state| numbers.sum("centile_postgres_connections", &[("pool", pool), ("state", state)]);
         let (busy, idle) = (connections("busy"), connections("idle"));
         rows.push(html! {
@@ -67,6 +71,27 @@ fn now(numbers: &Numbers) -> Markup {
         });
     }
     table("What there is now", &[("What", false), ("How many", true), ("Name", false)], &rows)
+}
+
+/// The rank indexes, and those for which there is no memory.
+fn memory(indexes: &[IndexStatus]) -> Markup {
+    let rows: Vec<Markup> = indexes
+        .iter()
+        .map(|index| {
+            let state = match index.age {
+                Some(age) => format!("{} ago", time(age.as_secs_f64())),
+                None => "no memory for it; SQL answers".to_owned(),
+            };
+            html! {
+                th scope="row" { (index.name) }
+                td.number { (number(i64::try_from(index.players).unwrap_or(i64::MAX))) }
+                td.number { (number(i64::try_from(index.bytes).unwrap_or(i64::MAX))) }
+                td { (state) }
+            }
+        })
+        .collect();
+    let columns = [("Ranking", false), ("Players", true), ("Bytes", true), ("Last round", false)];
+    html! { @if !rows.is_empty() { (table("Rank indexes", &columns, &rows)) } }
 }
 
 /// How batches, their times and the ages of tops are spread.

@@ -1,0 +1,73 @@
+-- One round of the rank indexes of a board: everything an instance needs to bring its indexes to the state of now, by one call in one
+-- snapshot. p_ranking_ids are the rankings it has indexes of, p_batches the batch of each lane that all of them have reached, p_revision
+-- the profile revision that its directory has reached.
+--
+-- The ids, periods and layouts are of those rankings that are still their period's current one. rank_keys and tie_keys hold, ranking by
+-- ranking, the entries of all user_ids; NULL for a user without an entry. Without has_all_changes the indexes must load anew: the feed no
+-- longer has all batches since, or they are more than p_limit. Without has_all_profiles the directory must be emptied.
+--
+-- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
+CREATE FUNCTION centile_store.read_round(
+    p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
+    OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
+    OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[],
+    OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[],
+    OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[])
+LANGUAGE plpgsql STABLE
+AS $$
+#variable_conflict use_column
+DECLARE
+    v_lanes   smallint;
+    v_missing bigint;
+    v_found   bigint;
+BEGIN
+    epoch := centile.epoch();
+    read_at := statement_timestamp();
+    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
+    batches := centile_store.lane_batches(p_board_id, v_lanes);
+    SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
+    INTO ranking_ids, period_ids, layouts
+    FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
+    JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
+    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id;
+
+    has_all_changes := true;
+    IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
+        SELECT sum(b.now - b.known), bool_and(b.now >= b.known) INTO v_missing, has_all_changes
+        FROM unnest(p_batches, batches) AS b (known, now);
+        has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
+        IF has_all_changes THEN
+            WITH change AS MATERIALIZED (
+                SELECT c.user_ids
+                FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
+                CROSS JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
+                                    WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c)
+            SELECT (SELECT count(*) FROM change), ARRAY(SELECT DISTINCT u.id FROM change CROSS JOIN unnest(change.user_ids) AS u (id))
+            INTO v_found, user_ids;
+            has_all_changes := v_found = v_missing;
+        END IF;
+        IF has_all_changes AND user_ids <> '{}' AND ranking_ids <> '{}' THEN
+            SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
+            INTO rank_keys, tie_keys
+            FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
+            CROSS JOIN unnest(user_ids) WITH ORDINALITY AS u (id, place)
+            LEFT JOIN LATERAL (SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
+                               WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l ON true;
+        END IF;
+    END IF;
+
+    has_all_profiles := true;
+    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
+    IF revision > p_revision THEN
+        SELECT count(*) <= 1000, array_agg(u.id), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
+        INTO has_all_profiles, profile_ids, external_ids, names, avatars
+        FROM (SELECT * FROM centile_store.users u WHERE u.profile_revision > p_revision AND u.profile_revision > 0
+              ORDER BY u.profile_revision LIMIT 1001) u;
+    ELSIF revision < p_revision THEN
+        has_all_profiles := false;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer) IS
+'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';

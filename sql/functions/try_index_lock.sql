@@ -1,0 +1,7 @@
+-- One instance at a time loads a large ranking: instances that start together would otherwise all read everything at once.
+CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
+LANGUAGE sql VOLATILE
+RETURN pg_try_advisory_lock(1128615511, 0);
+
+COMMENT ON FUNCTION centile_store.try_index_lock() IS
+'Takes the session lock of an instance that loads a rank index, if it is free. Example: SELECT centile_store.try_index_lock();';

@@ -1,0 +1,189 @@
+//! Batches of requests: whatever waits when a batch starts shares its answer.
+//!
+//! A request joins only a batch that starts after it arrived. So an answer read by the batch holds everything that was acknowledged before
+//! the request. An uncontended request starts at once.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::{runtime::Handle, sync::oneshot};
+use tokio_util::task::TaskTracker;
+
+/// Answers one batch after another. It is made when there is something to do and dropped when there is no more.
+pub(super) trait Work<T, R>: Send + 'static {
+    /// The answer for all these requests.
+    fn answer(&mut self, requests: Vec<T>) -> impl Future<Output = R> + Send;
+}
+
+/// Collects requests while earlier batches are under way.
+#[derive(Debug)]
+pub(super) struct Batcher<T, R> {
+    at_once: usize,
+    runtime: Handle,
+    tasks: TaskTracker,
+    state: Mutex<State<T, R>>,
+}
+
+#[derive(Debug)]
+struct State<T, R> {
+    waiting: Vec<(T, oneshot::Sender<R>)>,
+    running: usize,
+}
+
+impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
+    /// Up to `at_once` batches are answered at the same time, by tasks on the current runtime.
+    pub(super) fn new(at_once: usize, tasks: TaskTracker) -> Arc<Self> {
+        let state = Mutex::new(State { waiting: Vec::new(), running: 0 });
+        Arc::new(Self { at_once, runtime: Handle::current(), tasks, state })
+    }
+
+    /// Adds a request to the next batch; `work` answers it unless a task is about to. The receiver fails if the task panics.
+    pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> oneshot::Receiver<R> {
+        let (reply, answer) = oneshot::channel();
+        let starts = {
+            let mut state = self.state();
+            state.waiting.push((request, reply));
+            let starts = state.running < self.at_once;
+            state.running += usize::from(starts);
+            starts
+        };
+        if starts {
+            let mut running = Running { batcher: Arc::clone(self), is_counted: true };
+            let mut work = work();
+            self.tasks.spawn_on(
+                async move {
+                    while let Some(batch) = running.next() {
+                        let (requests, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+                        let answer = work.answer(requests).await;
+                        for reply in replies {
+                            // A caller that went away takes no answer.
+                            reply.send(answer.clone()).ok();
+                        }
+                    }
+                },
+                &self.runtime,
+            );
+        }
+        answer
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T, R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task that answers batches, counted until it ends.
+struct Running<T: Send + 'static, R: Clone + Send + 'static> {
+    batcher: Arc<Batcher<T, R>>,
+    is_counted: bool,
+}
+
+impl<T: Send + 'static, R: Clone + Send + 'static> Running<T, R> {
+    /// Everything that waits. `None` ends the task: a request that arrives later starts another one.
+    fn next(&mut self) -> Option<Vec<(T, oneshot::Sender<R>)>> {
+        let mut state = self.batcher.state();
+        state.waiting.retain(|(_, reply)| !reply.is_closed());
+        if state.waiting.is_empty() {
+            state.running -= 1;
+            self.is_counted = false;
+            return None;
+        }
+        Some(std::mem::take(&mut state.waiting))
+    }
+}
+
+impl<T: Send + 'static, R: Clone + Send + 'static> Drop for Running<T, R> {
+    fn drop(&mut self) {
+        // Only after a panic, or when the runtime ends: fail the requests that no other task will take.
+        if self.is_counted {
+            let mut state = self.batcher.state();
+            state.running -= 1;
+            if state.running == 0 {
+                state.waiting.clear();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// Numbers its batches; each ends when it gets a permit.
+    #[derive(Clone)]
+    struct Source {
+        begun: Arc<AtomicU32>,
+        ends: Arc<Semaphore>,
+    }
+
+    impl Source {
+        fn new() -> Self {
+            Self { begun: Arc::default(), ends: Arc::new(Semaphore::new(0)) }
+        }
+    }
+
+    impl Work<u32, (u32, usize)> for Source {
+        async fn answer(&mut self, requests: Vec<u32>) -> (u32, usize) {
+            let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
+            self.ends.acquire().await.unwrap_or_else(|_| unreachable!("nobody closes it")).forget();
+            assert!(!requests.contains(&13), "a request that panics");
+            (number, requests.len())
+        }
+    }
+
+    /// Lets tasks run until they all wait.
+    async fn settle() {
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_joins_only_a_batch_that_starts_after_it() {
+        let (batcher, source) = (Batcher::new(2, TaskTracker::new()), Source::new());
+        let ask = |request| batcher.ask(request, || source.clone());
+        let (first, second) = (ask(1), ask(2));
+        settle().await;
+        assert_eq!(source.begun.load(Ordering::SeqCst), 2, "two batches run at once");
+        let waiting = [ask(3), ask(4), ask(5)];
+        settle().await;
+        assert_eq!(source.begun.load(Ordering::SeqCst), 2, "no third one");
+        source.ends.add_permits(3);
+        assert_eq!((first.await.ok(), second.await.ok()), (Some((1, 1)), Some((2, 1))));
+        for answer in waiting {
+            assert_eq!(answer.await.ok(), Some((3, 3)), "those who waited share the next batch");
+        }
+        settle().await;
+        source.ends.add_permits(1);
+        assert_eq!(ask(6).await.ok(), Some((4, 1)), "an ended task is replaced");
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_goes_away_leaves_the_others_their_answer() {
+        let (batcher, source) = (Batcher::new(1, TaskTracker::new()), Source::new());
+        let ask = |request| batcher.ask(request, || source.clone());
+        let first = ask(1);
+        settle().await;
+        drop(first);
+        let (gone, other) = (ask(2), ask(3));
+        drop(gone);
+        source.ends.add_permits(2);
+        assert_eq!(other.await.ok(), Some((2, 1)), "nothing is read for a caller that went away");
+    }
+
+    #[tokio::test]
+    async fn a_panic_fails_its_requests_and_no_others() {
+        let (batcher, source) = (Batcher::new(1, TaskTracker::new()), Source::new());
+        let ask = |request| batcher.ask(request, || source.clone());
+        let bad = ask(13);
+        settle().await;
+        let waiting = ask(1);
+        source.ends.add_permits(2);
+        assert!(bad.await.is_err());
+        assert!(waiting.await.is_err(), "its task is gone");
+        assert_eq!(ask(2).await.ok(), Some((2, 1)));
+    }
+}

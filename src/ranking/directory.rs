@@ -1,0 +1,218 @@
+//! The bounded user directory of one instance: external id to internal id, and internal id to
+//! profile.
+//!
+//! Records lie in an arena of fixed-size chunks, in the order of their puts. Two hash tables, by
+//! internal and by external id, hold 32-bit record addresses and no keys. A lookup compares with
+//! the record itself. A user with an external id and a name of 12 bytes takes 44 to 55 bytes.
+//!
+//! When the memory bound is reached, the directory drops its oldest chunk. It may therefore forget
+//! a user, and the caller then asks PostgreSQL. It never returns a profile that another `put`
+//! replaced.
+
+mod arena;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::hash::{BuildHasher, RandomState};
+
+use arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, Record, header, units};
+use table::AddressTable;
+
+/// Memory of a user with short texts. [`Directory::reserve`] expects no more users than fit.
+const EXPECTED_USER_BYTES: usize = 40;
+
+/// The public data of one user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Profile<'a> {
+    /// Internal id.
+    pub user_id: u32,
+    /// The caller's own id, 1 to 128 bytes.
+    pub external_id: &'a str,
+    /// Name shown in lists, 1 to 128 bytes.
+    pub name: &'a str,
+    /// Avatar, at most 1,024 bytes.
+    pub avatar: Option<&'a str>,
+}
+
+/// A bounded map between external ids, internal ids and profiles.
+#[derive(Debug)]
+pub struct Directory {
+    arena: Arena,
+    by_id: AddressTable,
+    by_external_id: AddressTable,
+    /// Callers choose external ids, so their hash is `SipHash` with a random key, which resists ids
+    /// crafted to collide. `foldhash`, the default of hashbrown, does not claim to.
+    key: RandomState,
+    max_bytes: usize,
+}
+
+impl Directory {
+    /// Creates an empty directory that uses at most `max_bytes` of memory, and at most 16 GiB.
+    ///
+    /// A bound of 0 keeps nothing.
+    #[must_use]
+    pub fn new(max_bytes: usize) -> Self {
+        Self {
+            arena: Arena::default(),
+            by_id: AddressTable::new(),
+            by_external_id: AddressTable::new(),
+            key: RandomState::new(),
+            max_bytes: max_bytes.min(ADDRESSABLE_BYTES),
+        }
+    }
+
+    /// Changes the memory bound. A lower bound drops the oldest users at once.
+    ///
+    /// Dropping takes about 1 µs per user. Lower a large bound in steps, and release the lock
+    /// between them.
+    pub fn set_max_bytes(&mut self, max_bytes: usize) {
+        self.max_bytes = max_bytes.min(ADDRESSABLE_BYTES);
+        while self.bytes() > self.max_bytes && self.free_memory() {}
+    }
+
+    /// Returns the internal id of the user with this external id.
+    #[must_use]
+    pub fn user_id(&self, external_id: &str) -> Option<u32> {
+        self.find_external_id(external_id).map(|address| self.arena.record(address).user_id())
+    }
+
+    /// Returns the profile of a user.
+    #[must_use]
+    pub fn profile(&self, user_id: u32) -> Option<Profile<'_>> {
+        self.find_id(user_id).and_then(|address| self.arena.record(address).profile())
+    }
+
+    /// Adds or replaces a user, who then counts as the newest.
+    ///
+    /// An unchanged profile keeps its age. If another user has the same external id, the directory
+    /// forgets that user. If a text is empty or too long, or the memory bound leaves no room, the
+    /// directory keeps no profile of this user.
+    pub fn put(&mut self, profile: Profile<'_>) {
+        if let Some(address) = self.find_id(profile.user_id) {
+            if self.arena.record(address).profile() == Some(profile) {
+                return;
+            }
+            self.unlink(address);
+        }
+        if let Some(address) = self.find_external_id(profile.external_id) {
+            self.unlink(address);
+        }
+        let Some(header) = header(&profile) else { return };
+        let size = Record(&header).size();
+        let id_hash = hash_id(profile.user_id);
+        let external_id_hash = self.key.hash_one(profile.external_id.as_bytes());
+        loop {
+            let growth =
+                self.arena.growth(size) + self.by_id.growth(id_hash) + self.by_external_id.growth(external_id_hash);
+            if self.bytes() + growth <= self.max_bytes {
+                break;
+            }
+            if !self.free_memory() {
+                return;
+            }
+        }
+        let address = self.arena.append(header, &profile);
+        let arena = &self.arena;
+        self.by_id.insert(id_hash, address, |address| hash_id(arena.record(address).user_id()));
+        self.by_external_id
+            .insert(external_id_hash, address, |address| self.key.hash_one(arena.record(address).external_id()));
+    }
+
+    /// Forgets a user.
+    pub fn remove(&mut self, user_id: u32) {
+        if let Some(address) = self.find_id(user_id) {
+            self.unlink(address);
+        }
+    }
+
+    /// Forgets all users and frees all memory.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.max_bytes);
+    }
+
+    /// Grows the tables for this many more users, as far as the bound allows.
+    ///
+    /// A bulk load then needs no rehash.
+    pub fn reserve(&mut self, users: usize) {
+        let users = self.len().saturating_add(users).min(self.max_bytes / EXPECTED_USER_BYTES);
+        let mut room = self.max_bytes.saturating_sub(self.bytes());
+        let arena = &self.arena;
+        self.by_id.reserve(users, &mut room, |address| hash_id(arena.record(address).user_id()));
+        self.by_external_id.reserve(users, &mut room, |address| self.key.hash_one(arena.record(address).external_id()));
+    }
+
+    /// Returns the number of users.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    /// Returns whether the directory has no users.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the memory of chunks and tables, in bytes. It never exceeds the bound.
+    ///
+    /// The sum leaves out 64 KiB of fixed size, and one old shard while a table copies it.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.arena.chunks.len() * CHUNK_BYTES + self.by_id.bytes + self.by_external_id.bytes
+    }
+
+    /// Returns the memory bound in bytes.
+    #[must_use]
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    fn find_id(&self, user_id: u32) -> Option<u32> {
+        self.by_id.find(hash_id(user_id), |address| self.arena.record(address).user_id() == user_id)
+    }
+
+    fn find_external_id(&self, external_id: &str) -> Option<u32> {
+        let external_id = external_id.as_bytes();
+        let hash = self.key.hash_one(external_id);
+        self.by_external_id.find(hash, |address| self.arena.record(address).external_id() == external_id)
+    }
+
+    /// Removes a record from both tables. Its bytes stay until its chunk is dropped.
+    fn unlink(&mut self, address: u32) {
+        let record = self.arena.record(address);
+        self.by_id.remove(hash_id(record.user_id()), address);
+        self.by_external_id.remove(self.key.hash_one(record.external_id()), address);
+    }
+
+    /// Shrinks a sparse shard or else drops the oldest chunk. Returns false if nothing is left.
+    fn free_memory(&mut self) -> bool {
+        let arena = &self.arena;
+        if self.by_id.shrink(|address| hash_id(arena.record(address).user_id()))
+            || self.by_external_id.shrink(|address| self.key.hash_one(arena.record(address).external_id()))
+        {
+            return true;
+        }
+        let Some((mut address, chunk)) = self.arena.pop() else { return false };
+        let mut rest = chunk.as_slice();
+        while !rest.is_empty() {
+            let record = Record(rest);
+            // A replaced or removed record is in neither table: these calls ignore it.
+            self.by_id.remove(hash_id(record.user_id()), address);
+            self.by_external_id.remove(self.key.hash_one(record.external_id()), address);
+            address = address.wrapping_add(units(record.size()));
+            rest = &rest[record.size()..];
+        }
+        true
+    }
+}
+
+/// Hashes an internal id with the finalizer of `SplitMix64`.
+///
+/// PostgreSQL assigns internal ids, so their hash needs no key.
+fn hash_id(user_id: u32) -> u64 {
+    let hash = u64::from(user_id).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}

@@ -1,0 +1,587 @@
+//! The rank indexes of this instance: one per ranking that is read, within a bound on memory.
+//!
+//! A request waits for a round, which brings the indexes of its board to the state that the database has reached, and reads from memory. The
+//! round also proves which rankings are current. So an answer is as fresh as a statement of its own would be.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use chrono::{DateTime, Utc};
+use tokio::{sync::{OwnedSemaphorePermit, Semaphore}, time::timeout};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use super::{
+    batcher::{Batcher, Work},
+    index::{RankIndex, RankKey},
+    load,
+    users::Users,
+};
+use crate::{
+    Error, Result,
+    rank::AnsweredBy,
+    store::{
+        Store,
+        index::{Changes, CurrentRanking, Round, RoundConnection, StoredProfile},
+        period::{MeantPeriod, RankingRef},
+        rank::{RankingState, StoredKey, Version},
+    },
+};
+
+/// Rounds of one board that run at the same time.
+const ROUNDS_AT_ONCE: usize = 2;
+/// Rounds after which a task gives its connection back, so that other boards have their turn.
+const ROUNDS_PER_CONNECTION: u32 = 64;
+/// How long a request waits for a round before SQL may answer it.
+const LAG_MAX: Duration = Duration::from_millis(50);
+/// SQL reads of a board at the same time while its index loads or lags.
+const SQL_AT_ONCE: usize = 4;
+/// How long such a read waits for its turn.
+const SQL_WAIT: Duration = Duration::from_millis(500);
+/// An index is kept current in the background while it was read within this time.
+const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
+/// How often the background looks at each board.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// An index that was read within this time is not dropped to make room for another.
+const IN_USE_FOR: Duration = Duration::from_mins(1);
+/// How long a ranking that could not be loaded, or for which there was no room, is answered by SQL before another try.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+/// Bytes per player by which a load is let in: what a new index takes, and a little more.
+const EXPECTED_BYTES: u64 = 48;
+/// Parts of the memory that indexes may take; the directory has the rest.
+const INDEX_SHARE: (u64, u64) = (3, 4);
+
+/// The indexes of this instance.
+#[derive(Debug)]
+pub(crate) struct Indexes {
+    pub(super) store: Store,
+    pub(super) users: Users,
+    /// Bytes that indexes and directory may take.
+    memory: u64,
+    boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
+    /// One index loads at a time.
+    pub(super) loading: Semaphore,
+    started_at: Instant,
+    tasks: TaskTracker,
+    stopping: CancellationToken,
+    itself: Weak<Self>,
+}
+
+/// The indexes of a board.
+#[derive(Debug)]
+pub(super) struct BoardIndexes {
+    pub(super) board: i32,
+    rankings: RwLock<HashMap<i64, Slot>>,
+    rounds: Arc<Batcher<(), Result<Arc<RoundEnd>>>>,
+    sql: Arc<Semaphore>,
+}
+
+/// What there is of a ranking.
+#[derive(Debug)]
+enum Slot {
+    /// It is being loaded.
+    Loading,
+    /// SQL answers until then, because loading failed, or because of the memory that it would need.
+    Refused { name: Arc<str>, until: Instant, bytes: Option<u64> },
+    /// It is in memory.
+    Ready(Loaded),
+}
+
+/// A ranking in memory.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    /// Slug of the board and name of the period.
+    pub(super) name: Arc<str>,
+    /// The state that the index has reached.
+    pub(crate) version: Version,
+    /// Order and places of all players.
+    pub(crate) index: RankIndex,
+    /// Milliseconds from the start of the instance to the last read.
+    read_at: AtomicU64,
+    /// When the newest round had been applied.
+    applied_at: Instant,
+}
+
+/// What a round has proved.
+#[derive(Debug)]
+struct RoundEnd {
+    read_at: DateTime<Utc>,
+    rankings: Vec<CurrentRanking>,
+}
+
+/// How a read of an open period is to be answered.
+#[derive(Debug)]
+pub(crate) enum Access {
+    /// From memory.
+    Index(View),
+    /// By SQL; a permit, if SQL reads are limited, is to be kept until the answer is there.
+    Sql(Option<OwnedSemaphorePermit>),
+    /// The ranking is no longer the one that was meant.
+    Replaced,
+}
+
+/// A ranking in memory, after a round that began after the request.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    indexes: Arc<Indexes>,
+    board: Arc<BoardIndexes>,
+    ranking_id: i64,
+}
+
+/// What operators are told of an index.
+#[derive(Debug, Clone)]
+pub(crate) struct IndexStatus {
+    /// Board and period.
+    pub(crate) name: Arc<str>,
+    /// Players in it.
+    pub(crate) players: u64,
+    /// Bytes that it takes, or would need.
+    pub(crate) bytes: u64,
+    /// Since the last round; `None` for an index that was refused for its size.
+    pub(crate) age: Option<Duration>,
+}
+
+impl Indexes {
+    /// None yet. `memory` bounds them, with the directory, in bytes; 0 turns them off.
+    pub(crate) fn new(store: Store, memory: u64, tasks: &TaskTracker, stopping: &CancellationToken) -> Arc<Self> {
+        let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
+        Arc::new_cyclic(|itself| Self {
+            users: Users::new(store.clone(), bytes, tasks.clone()),
+            store,
+            memory,
+            boards: RwLock::default(),
+            loading: Semaphore::new(1),
+            started_at: Instant::now(),
+            tasks: tasks.clone(),
+            stopping: stopping.clone(),
+            itself: itself.clone(),
+        })
+    }
+
+    /// Keeps indexes current that nobody reads at the moment, and memory within its bound; until the instance stops.
+    pub(crate) async fn keep(self: Arc<Self>) {
+        let mut ticks = tokio::time::interval(LOOK_EVERY);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let boards: Vec<_> = self.boards().values().cloned().collect();
+            let mut answers = Vec::new();
+            for board in boards {
+                let is_behind = board.rankings().values().any(|slot| {
+                    matches!(slot, Slot::Ready(loaded)
+                        if loaded.applied_at.elapsed() >= LOOK_EVERY && self.unread_for(loaded) < KEPT_CURRENT_FOR)
+                });
+                if is_behind {
+                    answers.push(self.ask(&board));
+                }
+            }
+            // A round without a caller does not begin.
+            timeout(LOOK_EVERY, futures::future::join_all(answers)).await.ok();
+            self.make_room(0).ok();
+        }
+    }
+
+    /// How a read of `ranking`, which was meant within the times of `meant`, is to be answered.
+    pub(crate) async fn access(
+        self: &Arc<Self>,
+        slug: &str,
+        meant: &MeantPeriod,
+        ranking: RankingRef,
+    ) -> Result<Access> {
+        if self.memory == 0 {
+            return Ok(Access::Sql(None));
+        }
+        let board = self.board(ranking.board);
+        let is_ready = {
+            let rankings = board.rankings();
+            match rankings.get(&ranking.ranking_id) {
+                Some(Slot::Ready(loaded)) => {
+                    loaded.read_at.store(self.millis(), Ordering::Relaxed);
+                    Some(true)
+                }
+                Some(Slot::Loading) => Some(false),
+                Some(Slot::Refused { until, .. }) if Instant::now() < *until => return Ok(Access::Sql(None)),
+                _ => None,
+            }
+        };
+        if is_ready != Some(true) {
+            if is_ready.is_none() {
+                self.start_load(&board, ranking, format!("{slug}/{}", meant.period.name()).into());
+            }
+            return self.limited_sql(&board).await;
+        }
+        let end = match self.round(&board).await? {
+            Some(end) => end,
+            None => return self.limited_sql(&board).await,
+        };
+        let is_current = |one: &CurrentRanking| {
+            one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id
+        };
+        let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
+            && meant.meant_until.is_none_or(|until| end.read_at < until);
+        if !is_meant || !end.rankings.iter().any(is_current) {
+            return Ok(Access::Replaced);
+        }
+        Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id }))
+    }
+
+    /// Waits for a round that begins after this call. `None` if it takes too long and SQL may answer.
+    async fn round(&self, board: &Arc<BoardIndexes>) -> Result<Option<Arc<RoundEnd>>> {
+        let mut answer = self.ask(board);
+        let ended = match timeout(LAG_MAX, &mut answer).await {
+            Ok(ended) => ended,
+            Err(_) if board.sql.available_permits() > 0 => return Ok(None),
+            // Everybody waits: PostgreSQL is slow, and more statements would slow it down further.
+            Err(_) => timeout(self.store.patience(), answer)
+                .await
+                .map_err(|_| Error::unavailable("too many reads are waiting already"))?,
+        };
+        ended.unwrap_or_else(|_| Err(Error::unavailable("the round ended early"))).map(Some)
+    }
+
+    fn ask(&self, board: &Arc<BoardIndexes>) -> tokio::sync::oneshot::Receiver<Result<Arc<RoundEnd>>> {
+        board.rounds.ask((), || Rounds {
+            indexes: self.itself.upgrade(),
+            board: Arc::clone(board),
+            connection: None,
+        })
+    }
+
+    async fn limited_sql(&self, board: &BoardIndexes) -> Result<Access> {
+        let permit = timeout(SQL_WAIT, Arc::clone(&board.sql).acquire_owned()).await;
+        match permit {
+            Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
+            _ => Err(Error::unavailable("the rank index is being loaded; too many reads are waiting already")),
+        }
+    }
+
+    /// The indexes of a board.
+    fn board(&self, board: i32) -> Arc<BoardIndexes> {
+        if let Some(found) = self.boards().get(&board) {
+            return Arc::clone(found);
+        }
+        let mut boards = self.boards.write().unwrap_or_else(PoisonError::into_inner);
+        let made = boards.entry(board).or_insert_with(|| {
+            Arc::new(BoardIndexes {
+                board,
+                rankings: RwLock::default(),
+                rounds: Batcher::new(ROUNDS_AT_ONCE, self.tasks.clone()),
+                sql: Arc::new(Semaphore::new(SQL_AT_ONCE)),
+            })
+        });
+        Arc::clone(made)
+    }
+
+    fn boards(&self) -> RwLockReadGuard<'_, HashMap<i32, Arc<BoardIndexes>>> {
+        self.boards.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins to load the rankings that a board has now.
+    pub(crate) async fn load_board(&self, slug: &str, board_id: i32) -> Result<()> {
+        if self.memory == 0 {
+            return Ok(());
+        }
+        let board = self.board(board_id);
+        for named in self.store.indexable_rankings(board_id).await? {
+            let name = match named.kind {
+                crate::board::PeriodKind::AllTime => format!("{slug}/all_time"),
+                kind => format!("{slug}/{}:{}", kind.name(), named.label),
+            };
+            self.start_load(&board, named.ranking, name.into());
+        }
+        Ok(())
+    }
+
+    /// Whether an index is being loaded.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.boards().values().any(|board| board.rankings().values().any(|slot| matches!(slot, Slot::Loading)))
+    }
+
+    fn start_load(&self, board: &Arc<BoardIndexes>, ranking: RankingRef, name: Arc<str>) {
+        {
+            let mut rankings = board.rankings_mut();
+            match rankings.get(&ranking.ranking_id) {
+                Some(Slot::Loading | Slot::Ready(_)) => return,
+                Some(Slot::Refused { until, .. }) if Instant::now() < *until => return,
+                _ => rankings.insert(ranking.ranking_id, Slot::Loading),
+            };
+        }
+        let Some(indexes) = self.itself.upgrade() else { return };
+        let board = Arc::clone(board);
+        self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(async move {
+            let loaded = load::load(&indexes, ranking, &name).await;
+            board.put(ranking.ranking_id, loaded, name);
+        }));
+    }
+
+    /// Bytes that all indexes take.
+    fn bytes(&self) -> u64 {
+        let of_board = |board: &Arc<BoardIndexes>| board.rankings().values().map(Slot::bytes).sum::<u64>();
+        self.boards().values().map(of_board).sum()
+    }
+
+    /// Makes room for the index of so many players, dropping indexes that were not read lately. False, and the bytes that would be needed,
+    /// if that is not enough. The directory gets what indexes leave.
+    pub(super) fn make_room(&self, players: u64) -> std::result::Result<(), u64> {
+        let (needed, most) = (players * EXPECTED_BYTES, self.memory / INDEX_SHARE.1 * INDEX_SHARE.0);
+        let mut taken = self.bytes();
+        while taken + needed > most {
+            let Some((bytes, board, ranking_id)) = self.least_recently_read() else { break };
+            board.rankings_mut().remove(&ranking_id);
+            taken = taken.saturating_sub(bytes);
+        }
+        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(taken + needed)).unwrap_or(usize::MAX));
+        if taken + needed > most { Err(needed) } else { Ok(()) }
+    }
+
+    /// The index that was read longest ago, unless all are in use.
+    fn least_recently_read(&self) -> Option<(u64, Arc<BoardIndexes>, i64)> {
+        let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
+        for board in self.boards().values() {
+            for (id, slot) in board.rankings().iter() {
+                let Slot::Ready(loaded) = slot else { continue };
+                let unread = self.unread_for(loaded);
+                if unread >= IN_USE_FOR && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
+                    found = Some((unread, slot.bytes(), Arc::clone(board), *id));
+                }
+            }
+        }
+        found.map(|(_, bytes, board, id)| (bytes, board, id))
+    }
+
+    fn unread_for(&self, loaded: &Loaded) -> Duration {
+        Duration::from_millis(self.millis().saturating_sub(loaded.read_at.load(Ordering::Relaxed)))
+    }
+
+    pub(super) fn millis(&self) -> u64 {
+        u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// What operators are told: each index, those that were refused for their size, and the directory's bytes and users.
+    pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
+        let mut all = Vec::new();
+        for board in self.boards().values() {
+            all.extend(board.rankings().values().filter_map(Slot::status));
+        }
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        (all, self.users.size())
+    }
+
+    /// Bytes that indexes and directory may take.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory
+    }
+}
+
+impl BoardIndexes {
+    fn rankings(&self) -> RwLockReadGuard<'_, HashMap<i64, Slot>> {
+        self.rankings.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rankings_mut(&self) -> RwLockWriteGuard<'_, HashMap<i64, Slot>> {
+        self.rankings.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, ranking_id: i64, loaded: Result<std::result::Result<Loaded, u64>>, name: Arc<str>) {
+        let until = Instant::now() + RETRY_AFTER;
+        let slot = match loaded {
+            Ok(Ok(loaded)) => {
+                tracing::info!(index = %name, players = loaded.index.len(), bytes = loaded.index.bytes(), "rank index loaded");
+                Slot::Ready(loaded)
+            }
+            Ok(Err(bytes)) => {
+                tracing::warn!(index = %name, bytes, "no memory for a rank index; SQL answers");
+                Slot::Refused { name, until, bytes: Some(bytes) }
+            }
+            Err(error) => {
+                tracing::warn!(index = %name, %error, "a rank index could not be loaded; SQL answers");
+                Slot::Refused { name, until, bytes: None }
+            }
+        };
+        self.rankings_mut().insert(ranking_id, slot);
+    }
+
+    /// Takes in what a round has read; `asked` are the rankings that it was about, which had all reached `known`.
+    fn apply(&self, users: &Users, asked: &[i64], known: &Version, round: Round) -> RoundEnd {
+        let Round { epoch, read_at, batches, revision, rankings: current, changes, profiles } = round;
+        users.apply(&epoch, revision, profiles);
+        let mut rankings = self.rankings_mut();
+        if epoch != known.epoch {
+            // Another life of the database: no index belongs to it.
+            rankings.retain(|_, slot| !matches!(slot, Slot::Ready(loaded) if loaded.version.epoch != epoch));
+            return RoundEnd { read_at, rankings: Vec::new() };
+        }
+        let is_backwards = !covers(&batches, &known.batches);
+        match changes {
+            Some(changes) if !is_backwards => {
+                for (place, one) in current.iter().enumerate() {
+                    if let Some(Slot::Ready(loaded)) = rankings.get_mut(&one.ranking_id)
+                        && !loaded.apply(one, &batches, place, &changes)
+                    {
+                        rankings.remove(&one.ranking_id);
+                    }
+                }
+            }
+            // The feed does not reach back so far. An overlapping round may have brought an index there.
+            _ => rankings.retain(|id, slot| {
+                !asked.contains(id)
+                    || !is_backwards && matches!(slot, Slot::Ready(loaded) if covers(&loaded.version.batches, &batches))
+            }),
+        }
+        rankings.retain(|id, slot| {
+            !matches!(slot, Slot::Ready(_)) || !asked.contains(id) || current.iter().any(|one| one.ranking_id == *id)
+        });
+        RoundEnd { read_at, rankings: current }
+    }
+}
+
+/// Whether every lane of `batches` has come at least as far as in `others`.
+fn covers(batches: &[i64], others: &[i64]) -> bool {
+    batches.len() == others.len() && batches.iter().zip(others).all(|(batch, other)| batch >= other)
+}
+
+impl Slot {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Ready(loaded) => loaded.index.bytes() as u64,
+            _ => 0,
+        }
+    }
+
+    fn status(&self) -> Option<IndexStatus> {
+        match self {
+            Self::Ready(loaded) => Some(IndexStatus {
+                name: Arc::clone(&loaded.name),
+                players: loaded.index.len() as u64,
+                bytes: self.bytes(),
+                age: Some(loaded.applied_at.elapsed()),
+            }),
+            Self::Refused { name, bytes: Some(bytes), .. } => {
+                Some(IndexStatus { name: Arc::clone(name), players: 0, bytes: *bytes, age: None })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Loaded {
+    pub(super) fn new(name: Arc<str>, version: Version, index: RankIndex, read_at_millis: u64) -> Self {
+        Self { name, version, index, read_at: AtomicU64::new(read_at_millis), applied_at: Instant::now() }
+    }
+
+    /// Brings the index to the state of a round, unless it is there already; `place` is that of its ranking in `changes`. False if a user
+    /// has an internal id that no index can hold.
+    pub(super) fn apply(&mut self, current: &CurrentRanking, batches: &[i64], place: usize, changes: &Changes) -> bool {
+        self.applied_at = Instant::now();
+        self.version.layout = self.version.layout.max(current.layout);
+        // Snapshots of one server only grow: either all lanes are as far or further, or none is further.
+        if covers(&self.version.batches, batches) {
+            return true;
+        }
+        let users = &changes.user_ids;
+        let keys = changes.keys.iter().skip(place * users.len());
+        for (user_id, key) in users.iter().zip(keys) {
+            let Ok(user_id) = u32::try_from(*user_id) else { return false };
+            match *key {
+                Some((rank_key, tie_key)) => self.index.set(RankKey { rank_key, tie_key, user_id }),
+                None => {
+                    self.index.remove(user_id);
+                }
+            }
+        }
+        self.version.batches.clear();
+        self.version.batches.extend_from_slice(batches);
+        true
+    }
+
+    /// What answers say of the state.
+    pub(crate) fn state(&self, revision: i64) -> RankingState {
+        RankingState {
+            version: self.version.clone(),
+            players: self.index.len() as u64,
+            revision,
+            answered_by: AnsweredBy::Index,
+        }
+    }
+}
+
+impl View {
+    /// Reads from the index; `None` if it was dropped meanwhile.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded) -> T) -> Option<T> {
+        match self.board.rankings().get(&self.ranking_id) {
+            Some(Slot::Ready(loaded)) => Some(read(loaded)),
+            _ => None,
+        }
+    }
+
+    /// The profile revision of the names that answers show.
+    pub(crate) fn revision(&self, epoch: &str) -> i64 {
+        self.indexes.users.revision(epoch)
+    }
+
+    /// The internal ids of users; `None` for an id that nobody has.
+    pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
+        self.indexes.users.find(external_ids).await
+    }
+
+    /// The profiles of users, in their order.
+    pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
+        self.indexes.users.profiles(user_ids).await
+    }
+}
+
+/// The task that runs rounds of a board.
+struct Rounds {
+    indexes: Option<Arc<Indexes>>,
+    board: Arc<BoardIndexes>,
+    /// The connection, and how many rounds it has run.
+    connection: Option<(RoundConnection, u32)>,
+}
+
+impl Work<(), Result<Arc<RoundEnd>>> for Rounds {
+    async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundEnd>> {
+        let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance stops")) };
+        let (mut connection, ran) = match self.connection.take() {
+            Some((connection, ran)) if ran < ROUNDS_PER_CONNECTION => (connection, ran),
+            _ => (indexes.store.round_connection().await?, 0),
+        };
+        // After the connection was had: what others have applied meanwhile need not be read again.
+        let (asked, known) = self.known();
+        if asked.is_empty() {
+            return Ok(Arc::new(RoundEnd { read_at: DateTime::UNIX_EPOCH, rankings: Vec::new() }));
+        }
+        let (board, revision) = (self.board.board, indexes.users.revision(&known.epoch));
+        let round = connection.read(board, &asked, &known.batches, Some(revision)).await?;
+        self.connection = Some((connection, ran + 1));
+        Ok(Arc::new(self.board.apply(&indexes.users, &asked, &known, round)))
+    }
+}
+
+impl Rounds {
+    /// The rankings that have indexes, and the state that all of them have reached.
+    fn known(&self) -> (Vec<i64>, Version) {
+        let rankings = self.board.rankings();
+        let (mut asked, mut least) = (Vec::new(), None::<&Version>);
+        for (id, slot) in rankings.iter() {
+            if let Slot::Ready(loaded) = slot {
+                asked.push(*id);
+                if least.is_none_or(|least| covers(&least.batches, &loaded.version.batches)) {
+                    least = Some(&loaded.version);
+                }
+            }
+        }
+        let none = || Version { epoch: String::new(), layout: 0, batches: Vec::new() };
+        (asked, least.cloned().unwrap_or_else(none))
+    }
+}
+
+/// The rank key of a cursor or of an earlier entry, as the index knows it. Ids that no index can hold sort behind all others.
+pub(crate) fn key_of(key: StoredKey) -> RankKey {
+    let user_id = u32::try_from(key.internal_id.max(0)).unwrap_or(u32::MAX);
+    RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }
+}

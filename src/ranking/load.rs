@@ -1,0 +1,121 @@
+//! Loading an index: from one snapshot, while SQL answers, until it is hardly behind.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    index::{RankIndex, RankKey},
+    indexes::{Indexes, Loaded},
+};
+use crate::{
+    Error, Result,
+    store::{
+        index::{LoadSnapshot, NamedRanking},
+        period::RankingRef,
+        rank::Version,
+    },
+};
+
+/// Instances take turns at rankings with at least as many players.
+const ALONE_FROM: u64 = 100_000;
+/// How often an instance looks whether it is its turn.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// An index is published once a round brings it no more changed users than these.
+const HARDLY_BEHIND: usize = 2_000;
+/// Rounds within which it must get there.
+const MOST_ROUNDS: usize = 100;
+/// Profiles that go into the directory at once.
+const PROFILES_AT_ONCE: usize = 1_000;
+/// Below this share of players without a profile in the directory, in percent, they are left to be fetched when they are shown.
+const FEW_MISSING: usize = 10;
+
+/// Loads the index of a ranking. `Ok(Err(bytes))` when there is no room for it.
+pub(super) async fn load(
+    indexes: &Arc<Indexes>,
+    ranking: RankingRef,
+    name: &Arc<str>,
+) -> Result<std::result::Result<Loaded, u64>> {
+    let Ok(_turn) = indexes.loading.acquire().await else { return Err(Error::unavailable("the instance stops")) };
+    loop {
+        // Before the snapshot: profiles that change from here on are newer than it.
+        let _filling = indexes.users.begin_load();
+        if let Some(found) = indexes.store.load_snapshot(ranking, ALONE_FROM).await? {
+            return from_snapshot(indexes, ranking, name, found).await;
+        }
+        let is_current = |one: &NamedRanking| one.ranking == ranking;
+        if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
+            return Err(Error::unavailable("the ranking was replaced"));
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}
+
+async fn from_snapshot(
+    indexes: &Indexes,
+    ranking: RankingRef,
+    name: &Arc<str>,
+    (mut snapshot, version, players): (LoadSnapshot, Version, u64),
+) -> Result<std::result::Result<Loaded, u64>> {
+    if let Err(bytes) = indexes.make_room(players) {
+        return Ok(Err(bytes));
+    }
+    let index = read_keys(&mut snapshot, players).await?;
+    read_profiles(indexes, snapshot, &index).await?;
+    let mut loaded = Loaded::new(Arc::clone(name), version, index, indexes.millis());
+    catch_up(indexes, ranking, &mut loaded).await?;
+    Ok(Ok(loaded))
+}
+
+async fn read_keys(snapshot: &mut LoadSnapshot, players: u64) -> Result<RankIndex> {
+    let mut builder = RankIndex::builder(usize::try_from(players).unwrap_or(usize::MAX));
+    snapshot
+        .keys(|rank_key, tie_key, user_id| {
+            let user_id = u32::try_from(user_id)
+                .map_err(|_| Error::Internal(format!("an index holds user ids below 2^32, not {user_id}")))?;
+            let damaged = |error| Error::Internal(format!("{error}; `centile verify` names what is damaged"));
+            builder.push(RankKey { rank_key, tie_key, user_id }).map_err(damaged)
+        })
+        .await?;
+    Ok(builder.finish())
+}
+
+/// Fills the directory with the names of the players, unless it has most of them.
+async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIndex) -> Result<()> {
+    let users = &indexes.users;
+    let missing = index.len() - users.count(index.range(1).map(|key| key.user_id));
+    if missing * 100 <= index.len() * FEW_MISSING {
+        return Ok(());
+    }
+    users.reserve(missing);
+    let mut profiles = Vec::with_capacity(PROFILES_AT_ONCE);
+    snapshot
+        .profiles(|profile| {
+            profiles.push(profile);
+            profiles.len() < PROFILES_AT_ONCE || users.load(&mut profiles)
+        })
+        .await?;
+    users.load(&mut profiles);
+    Ok(())
+}
+
+/// Takes in what has changed since the snapshot, until little is left for the first round.
+async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -> Result<()> {
+    let mut connection = indexes.store.round_connection().await?;
+    for _ in 0..MOST_ROUNDS {
+        let batches = loaded.version.batches.clone();
+        let round = connection.read(ranking.board, &[ranking.ranking_id], &batches, None).await?;
+        let (Some(current), Some(changes)) = (round.rankings.first(), &round.changes) else {
+            return Err(Error::unavailable("the ranking was replaced, or changed faster than it could be loaded"));
+        };
+        if round.epoch != loaded.version.epoch {
+            return Err(Error::unavailable("the database is another one"));
+        }
+        let behind = changes.user_ids.len();
+        if !loaded.apply(current, &round.batches, 0, changes) {
+            return Err(Error::Internal("an index holds user ids below 2^32".to_owned()));
+        }
+        if behind <= HARDLY_BEHIND {
+            return Ok(());
+        }
+    }
+    Err(Error::unavailable("the ranking changes faster than its index can follow"))
+}

@@ -1,0 +1,412 @@
+//! Reads of open periods: from the rank index, or by SQL while there is none. Both give the same answers.
+//!
+//! Each gives `None` when the ranking is no longer the one that was meant.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use super::{
+    index::RankKey,
+    indexes::{Access, Loaded, View, key_of},
+};
+use crate::{
+    Result,
+    board::{Board, Order, Ties},
+    period::{self, Meant, PeriodSelector},
+    rank::{Bar, Row},
+    service::Service,
+    store::{
+        period::{MeantPeriod, RankingRef, Source},
+        rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
+        score::StoredStanding as StandingAfter,
+    },
+};
+
+/// What is read: a ranking, and the board and period that it is read for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Open<'a> {
+    /// The instance.
+    pub(crate) service: &'a Service,
+    /// The board.
+    pub(crate) board: &'a Board,
+    /// The period.
+    pub(crate) meant: &'a MeantPeriod,
+    /// Its ranking.
+    pub(crate) ranking: RankingRef,
+}
+
+/// A top and chosen players of one state.
+pub(crate) struct LiveState {
+    /// The state.
+    pub(crate) state: RankingState,
+    /// The first players.
+    pub(crate) rows: Vec<Row>,
+    /// The chosen players, in the order asked.
+    pub(crate) standings: Vec<StoredStanding>,
+}
+
+/// A player's line in an index, without the name.
+#[derive(Debug, Clone, Copy)]
+struct Line {
+    key: RankKey,
+    position: u64,
+    rank: u64,
+}
+
+/// A player found in an index, with the players around.
+struct Found {
+    position: u64,
+    worse: u64,
+    lines: Vec<Line>,
+}
+
+impl Open<'_> {
+    async fn access(&self) -> Result<Access> {
+        self.service.indexes.access(self.board.slug.as_str(), self.meant, self.ranking).await
+    }
+
+    /// The state alone.
+    pub(crate) async fn state(&self) -> Result<Option<RankingState>> {
+        match self.access().await? {
+            Access::Index(view) => Ok(view.read(|loaded| state_of(&view, loaded))),
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.service.store.ranking_state(self.meant, self.ranking).await,
+        }
+    }
+
+    /// A page from a position.
+    pub(crate) async fn page(&self, from: i64, limit: i32) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
+        match self.access().await? {
+            Access::Index(view) => self.rows(&view, limit, |_| from.max(1).unsigned_abs()).await,
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.service.store.page(self.meant, self.ranking, from, limit).await,
+        }
+    }
+
+    /// The page below a key.
+    pub(crate) async fn page_after(
+        &self,
+        key: StoredKey,
+        limit: i32,
+    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
+        match self.access().await? {
+            Access::Index(view) => {
+                let key = key_of(key);
+                let below = |loaded: &Loaded| {
+                    let above = loaded.index.count_above(&key);
+                    above + 1 + u64::from(loaded.index.key(key.user_id) == Some(key))
+                };
+                self.rows(&view, limit, below).await
+            }
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.service.store.page_after(self.meant, self.ranking, key, limit).await,
+        }
+    }
+
+    async fn rows(
+        &self,
+        view: &View,
+        limit: i32,
+        from: impl FnOnce(&Loaded) -> u64,
+    ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
+        let limit = usize::try_from(limit).unwrap_or_default();
+        let read = |loaded: &Loaded| (state_of(view, loaded), self.lines(loaded, from(loaded), limit));
+        let Some((state, lines)) = view.read(read) else { return Ok(None) };
+        let ids: Vec<u32> = lines.iter().map(|line| line.key.user_id).collect();
+        let profiles = view.profiles(&ids).await?;
+        let rows = lines.iter().zip(profiles).map(|(line, profile)| {
+            let Line { key, .. } = *line;
+            let key_of_row =
+                StoredKey { rank_key: key.rank_key, tie_key: key.tie_key, internal_id: i64::from(key.user_id) };
+            let row = self.row(line, profile.external_id, profile.name, profile.avatar);
+            StoredRow { row, key: key_of_row }
+        });
+        Ok(Some((state, rows.collect())))
+    }
+
+    /// A player with up to `around` players above and below.
+    pub(crate) async fn standing(
+        &self,
+        user_id: &str,
+        around: i32,
+    ) -> Result<Option<(RankingState, StoredStanding)>> {
+        match self.access().await? {
+            Access::Index(view) => {
+                let user = view.find(&[user_id.to_owned()]).await?.pop().flatten();
+                let around = u64::try_from(around).unwrap_or_default();
+                let read = |loaded: &Loaded| {
+                    (state_of(&view, loaded), user.and_then(|user| self.find(loaded, user, around)))
+                };
+                let Some((state, found)) = view.read(read) else { return Ok(None) };
+                let Some(found) = found else {
+                    let standing = StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() };
+                    return Ok(Some((state, standing)));
+                };
+                let ids: Vec<u32> = found.lines.iter().map(|line| line.key.user_id).collect();
+                let profiles = view.profiles(&ids).await?;
+                let rows = found.lines.iter().zip(profiles);
+                let rows = rows.map(|(line, profile)| self.row(line, profile.external_id, profile.name, profile.avatar));
+                Ok(Some((state, standing_of(&found, rows.collect()))))
+            }
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => super::sql::standing(self, user_id, around).await,
+        }
+    }
+
+    /// Chosen players, best first.
+    pub(crate) async fn chosen(&self, user_ids: &[String]) -> Result<Option<(RankingState, Vec<Row>)>> {
+        match self.access().await? {
+            Access::Index(view) => Ok(self.live_from(&view, 0, user_ids, 0).await?.map(|found| {
+                let players = found.standings.into_iter().filter_map(|standing| standing.player);
+                let mut rows: Vec<Row> = players.map(|player| player.row).collect();
+                rows.sort_unstable_by_key(|row| row.position);
+                rows.dedup_by_key(|row| row.position);
+                (found.state, rows)
+            })),
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.service.store.chosen(self.meant, self.ranking, user_ids).await,
+        }
+    }
+
+    /// The first `limit` players and chosen ones with `around` players above and below, all of one state.
+    pub(crate) async fn live(&self, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
+        match self.access().await? {
+            Access::Index(view) => self.live_from(&view, limit, user_ids, around).await,
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => super::sql::live(self, limit, user_ids, around).await,
+        }
+    }
+
+    async fn live_from(
+        &self,
+        view: &View,
+        limit: u32,
+        user_ids: &[String],
+        around: u32,
+    ) -> Result<Option<LiveState>> {
+        let users = view.find(user_ids).await?;
+        let read = |loaded: &Loaded| {
+            let first = self.lines(loaded, 1, limit as usize);
+            let found: Vec<Option<Found>> =
+                users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
+            (state_of(view, loaded), first, found)
+        };
+        let Some((state, first, found)) = view.read(read) else { return Ok(None) };
+        let lines = first.iter().chain(found.iter().flatten().flat_map(|found| &found.lines));
+        let mut ids: Vec<u32> = lines.map(|line| line.key.user_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let profiles = view.profiles(&ids).await?;
+        let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
+        let rows = |lines: &[Line]| -> Vec<Row> {
+            let row = |line: &Line| {
+                let profile = profiles.get(&line.key.user_id)?.clone();
+                Some(self.row(line, profile.external_id, profile.name, profile.avatar))
+            };
+            lines.iter().filter_map(row).collect()
+        };
+        let standings = found.iter().zip(&users).map(|(found, user)| match found {
+            Some(found) => standing_of(found, rows(&found.lines)),
+            None => StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() },
+        });
+        Ok(Some(LiveState { state, rows: rows(&first), standings: standings.collect() }))
+    }
+
+    /// The rank of a newcomer with this score: behind equals, except where ranks are shared.
+    pub(crate) async fn newcomer(&self, score: i64) -> Result<Option<(RankingState, u64)>> {
+        match self.access().await? {
+            Access::Index(view) => Ok(view.read(|loaded| {
+                let key = rank_key(score, self.board.order);
+                let above = match self.board.ties {
+                    Ties::Shared => loaded.index.count_better(key),
+                    Ties::First | Ties::Tiebreak => loaded.index.count_at_least(key),
+                };
+                (state_of(&view, loaded), above + 1)
+            })),
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.service.store.newcomer(self.meant, self.ranking, score).await,
+        }
+    }
+
+    /// Percentiles and histogram.
+    pub(crate) async fn distribution(&self) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
+        match self.access().await? {
+            Access::Index(view) => Ok(view.read(|loaded| {
+                let order = self.board.order;
+                (state_of(&view, loaded), (percentiles(loaded, order), histogram(loaded, order)))
+            })),
+            Access::Replaced => Ok(None),
+            Access::Sql(_permit) => self.service.store.distribution(self.meant, self.ranking).await,
+        }
+    }
+
+    /// Up to `limit` lines from a position.
+    fn lines(&self, loaded: &Loaded, from: u64, limit: usize) -> Vec<Line> {
+        let mut lines: Vec<Line> = Vec::with_capacity(limit.min(1_000));
+        if limit == 0 {
+            return lines;
+        }
+        for (key, position) in loaded.index.range(from).take(limit).zip(from..) {
+            let rank = match (self.board.ties, lines.last()) {
+                (Ties::First | Ties::Tiebreak, _) => position,
+                (Ties::Shared, Some(last)) if last.key.rank_key == key.rank_key => last.rank,
+                (Ties::Shared, Some(_)) => position,
+                (Ties::Shared, None) => loaded.index.count_better(key.rank_key) + 1,
+            };
+            lines.push(Line { key, position, rank });
+        }
+        lines
+    }
+
+    /// A player with the players around.
+    fn find(&self, loaded: &Loaded, user_id: u32, around: u64) -> Option<Found> {
+        let place = loaded.index.place(user_id)?;
+        let (position, players) = (place.position, loaded.index.len() as u64);
+        let (rank, no_worse) = match self.board.ties {
+            Ties::Shared => (place.better + 1, place.no_worse),
+            Ties::First | Ties::Tiebreak => (position, position),
+        };
+        let lines = if around == 0 {
+            vec![Line { key: place.key, position, rank }]
+        } else {
+            let from = position.saturating_sub(around).max(1);
+            let limit = position - from + 1 + around;
+            self.lines(loaded, from, usize::try_from(limit).unwrap_or(usize::MAX))
+        };
+        Some(Found { position, worse: players - no_worse, lines })
+    }
+
+    fn row(&self, line: &Line, user_id: String, user_name: String, avatar: Option<String>) -> Row {
+        Row {
+            position: line.position,
+            rank: line.rank,
+            user_id,
+            user_name,
+            avatar,
+            score: score(line.key.rank_key, self.board.order),
+            reached_at: reached_at(line.key.tie_key),
+        }
+    }
+}
+
+/// Rank now and rank of the key before, for each standing in the period of this name.
+pub(crate) async fn rank_changes(
+    service: &Service,
+    board: &Board,
+    standings: &[(&String, &StandingAfter)],
+) -> Result<Vec<(Option<u64>, Option<u64>)>> {
+    let mut views: HashMap<&str, View> = HashMap::new();
+    for (name, _) in standings {
+        if views.contains_key(name.as_str()) {
+            continue;
+        }
+        match view_of(service, board, name).await? {
+            Some(view) => views.insert(name, view),
+            // A period that is closed, or has no index yet.
+            None => return service.store.rank_changes(board.id, standings).await,
+        };
+    }
+    let change = |(name, standing): &(&String, &StandingAfter)| {
+        let user_id = u32::try_from(standing.user).ok()?;
+        views.get(name.as_str())?.read(|loaded| change(loaded, board.ties, user_id, standing.was))
+    };
+    match standings.iter().map(change).collect() {
+        Some(changes) => Ok(changes),
+        None => service.store.rank_changes(board.id, standings).await,
+    }
+}
+
+async fn view_of(service: &Service, board: &Board, name: &str) -> Result<Option<View>> {
+    let selector: PeriodSelector = name.parse()?;
+    let Ok(Meant::Players(meant, Source::Live(ranking))) = period::meant(service, board, &selector).await else {
+        return Ok(None);
+    };
+    match service.indexes.access(board.slug.as_str(), &meant, ranking).await? {
+        Access::Index(view) => Ok(Some(view)),
+        Access::Sql(_) | Access::Replaced => Ok(None),
+    }
+}
+
+/// A player's rank, and the rank that an earlier key of the player would have now; `None` for a player without an entry.
+fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) -> (Option<u64>, Option<u64>) {
+    let index = &loaded.index;
+    let own = index.key(user_id);
+    let rank_of = |key: &RankKey| match ties {
+        Ties::Shared => index.count_better(key.rank_key) + 1,
+        Ties::First | Ties::Tiebreak => index.count_above(key) + 1,
+    };
+    let previous = was.map(|(rank_key, tie_key)| {
+        let was = RankKey { rank_key, tie_key, user_id };
+        // The player does not stand above the player's own earlier key.
+        let stands_above = own.is_some_and(|own| match ties {
+            Ties::Shared => own.rank_key > was.rank_key,
+            Ties::First | Ties::Tiebreak => own > was,
+        });
+        rank_of(&was) - u64::from(stands_above)
+    });
+    (own.as_ref().map(rank_of), previous)
+}
+
+fn state_of(view: &View, loaded: &Loaded) -> RankingState {
+    loaded.state(view.revision(&loaded.version.epoch))
+}
+
+fn standing_of(found: &Found, rows: Vec<Row>) -> StoredStanding {
+    let own = rows.iter().find(|row| row.position == found.position).cloned();
+    StoredStanding { user_exists: true, player: own.map(|row| StoredPlayer { row, worse: found.worse }), rows }
+}
+
+/// The score at each tenth percentile, worst to best, as `percentile_disc` gives it.
+fn percentiles(loaded: &Loaded, order: Order) -> Vec<(u8, i64)> {
+    let players = loaded.index.len() as u64;
+    let at = |percent: u8| {
+        let place = (u64::from(percent) * players).div_ceil(100).max(1);
+        loaded.index.at((players + 1).checked_sub(place)?).map(|key| (percent, score(key.rank_key, order)))
+    };
+    (0..=100).step_by(10).filter_map(at).collect()
+}
+
+/// Up to 20 ranges of equal width from the worst score to the best, as `centile_store.histogram` gives them.
+fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
+    const BARS: i128 = 20;
+    let index = &loaded.index;
+    let (Some(best), Some(worst)) = (index.at(1), index.at(index.len() as u64)) else { return Vec::new() };
+    let (low, high) = (i128::from(worst.rank_key), i128::from(best.rank_key));
+    let width = (high - low + BARS) / BARS;
+    let edges: Vec<i128> = (0..BARS).map(|n| low + n * width).take_while(|edge| *edge <= high).collect();
+    let in_range = |edge: i128| i64::try_from(edge).unwrap_or(i64::MAX);
+    let at_least = |edge: i128| index.count_at_least(in_range(edge));
+    let bar = |n: usize| {
+        let (from, next) = (edges[n], edges.get(n + 1));
+        let above = next.map_or(0, |next| at_least(*next));
+        let to = (from + width - 1).min(high);
+        Bar {
+            from_score: score(in_range(from), order),
+            to_score: score(in_range(to), order),
+            players: at_least(from) - above,
+        }
+    };
+    (0..edges.len()).map(bar).collect()
+}
+
+/// The rank key of a score, and the way back: the score, negated where smaller is better. [`Error::Invalid`] is for callers to give; the
+/// least score has no negative and is never stored.
+fn rank_key(score: i64, order: Order) -> i64 {
+    match order {
+        Order::Desc => score,
+        Order::Asc => score.saturating_neg(),
+    }
+}
+
+fn score(rank_key: i64, order: Order) -> i64 {
+    self::rank_key(rank_key, order)
+}
+
+/// The time in a tie key: 51 bits of (2⁵¹ − 1 − microseconds since 2000); see `centile.tie_key_time`.
+fn reached_at(tie_key: i64) -> DateTime<Utc> {
+    const TIMES: i64 = (1 << 51) - 1;
+    /// 2000-01-01, in seconds since 1970.
+    const EPOCH: i64 = 946_684_800;
+    DateTime::from_timestamp(EPOCH, 0).unwrap_or_default() + TimeDelta::microseconds(TIMES - (tie_key & TIMES))
+}

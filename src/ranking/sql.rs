@@ -1,0 +1,130 @@
+//! Reads of open periods by SQL that need more than one step: a rank is a count inside one bucket plus the cached counts of the others.
+
+use std::sync::Arc;
+
+use super::open::{LiveState, Open};
+use crate::{
+    Error, Result,
+    counts::KnownCounts,
+    period::Period,
+    rank::{AnsweredBy, Row},
+    store::rank::{BucketStanding, Question, RankingState, StoredPlayer, StoredStanding},
+    telemetry::{self, Origin},
+};
+
+/// A player with up to `around` players above and below.
+pub(super) async fn standing(
+    open: &Open<'_>,
+    user_id: &str,
+    around: i32,
+) -> Result<Option<(RankingState, StoredStanding)>> {
+    let Open { service, meant, ranking, .. } = *open;
+    let question = Question { ranking, meant_from: meant.meant_from, meant_until: meant.meant_until, around };
+    let known = service.counts.known(service, ranking).await?;
+    let version = known.as_ref().map(|known| &known.version);
+    let found = service.store.standings(&question, &[user_id.to_owned()], version).await?;
+    let Some(mut found) = found else { return Ok(None) };
+    let counts = match (found.counts, known) {
+        (Some(counts), _) => {
+            telemetry::count_read("counts", Origin::Database);
+            service.counts.learn(service, ranking, found.version, counts)
+        }
+        (None, Some(known)) if known.version == found.version => {
+            telemetry::count_read("counts", Origin::Here);
+            known
+        }
+        // Known of an earlier life of the database: once more, without.
+        _ => {
+            service.counts.forget(ranking);
+            return Ok(None);
+        }
+    };
+    let Some(player) = found.standings.pop() else { return Ok(None) };
+    // Names are those of the statement's snapshot; nothing is cached of them.
+    let state = RankingState { version: counts.version.clone(), players: counts.players(), revision: 0, answered_by: AnsweredBy::Sql };
+    Ok(Some((state, standing_of(&meant.period, player, &counts)?)))
+}
+
+/// The first `limit` players and chosen ones with `around` players above and below, by one statement.
+pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
+    let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
+    let found = open.service.store.live(open.meant, open.ranking, limit, user_ids, around).await?;
+    let Some(found) = found else { return Ok(None) };
+    let counts = Arc::new(KnownCounts::of(found.state.version.clone(), found.counts));
+    let standings = found.standings.into_iter().map(|one| standing_of(&open.meant.period, one, &counts));
+    Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
+}
+
+/// A player as looked up, with the bucket counts of the same state.
+fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<StoredStanding> {
+    let user_exists = found.external_id.is_some();
+    let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {
+        return Ok(StoredStanding { user_exists, player: None, rows: Vec::new() });
+    };
+    let misfit = || {
+        Error::Internal(format!(
+            "the counts of {} do not fit together; `centile verify` names what is damaged",
+            period.name()
+        ))
+    };
+    let above = Above::of(&found, &counts.counts).ok_or_else(misfit)?;
+    let (position, players) = (above.own + 1, counts.players());
+    let own = Row {
+        position,
+        rank: above.better + 1,
+        user_id: found.external_id.unwrap_or_default(),
+        user_name: found.name.unwrap_or_default(),
+        avatar: found.avatar,
+        score,
+        reached_at,
+    };
+    let mut rows = vec![own.clone()];
+    for near in found.neighbours {
+        let at = |step: i64| position.checked_add_signed(step);
+        let rank = near.first_equal.and_then(at).or(near.better.map(|better| better + 1));
+        rows.push(Row {
+            position: at(near.step).ok_or_else(misfit)?,
+            rank: rank.ok_or_else(misfit)?,
+            user_id: near.user_id,
+            user_name: near.user_name,
+            avatar: near.avatar,
+            score: near.score,
+            reached_at: near.reached_at,
+        });
+    }
+    rows.sort_unstable_by_key(|row| row.position);
+    let worse = players.saturating_sub(above.no_worse);
+    Ok(StoredStanding { user_exists, player: Some(StoredPlayer { row: own, worse }), rows })
+}
+
+/// How many players stand above a player, in three senses.
+struct Above {
+    /// Above the player's own key.
+    own: u64,
+    /// With a better rank.
+    better: u64,
+    /// With the same rank or a better one, the player included.
+    no_worse: u64,
+}
+
+impl Above {
+    /// From a look into the player's bucket and the bucket counts of the same state.
+    fn of(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
+        let bucket = usize::try_from(found.bucket?).ok()?;
+        let others = found.other_stripes?;
+        // Lower stripes are taken from the whole bucket.
+        let (from, higher) = if found.are_below? { (bucket, -others) } else { (bucket + 1, others) };
+        let higher = higher + counts.get(from..)?.iter().sum::<i64>();
+        let [better, own, no_worse] = found.in_stripe.as_deref()? else { return None };
+        let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
+        let own = above(*own)?;
+        match found.beside_equals.as_deref() {
+            _ if !found.is_shared => Some(Self { own, better: own, no_worse: own + 1 }),
+            None => Some(Self { own, better: above(*better)?, no_worse: above(*no_worse)? }),
+            Some([better, no_worse]) => {
+                Some(Self { own, better: u64::try_from(*better).ok()?, no_worse: u64::try_from(*no_worse).ok()? })
+            }
+            Some(_) => None,
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The users that answers name: external ids, names and avatars, from the directory or by one statement for all who miss some.
+//!
+//! The directory is as fresh as the newest round: a round brings every profile that has changed since the revision that the directory had
+//! reached.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+};
+
+use tokio_util::task::TaskTracker;
+
+use super::{
+    batcher::{Batcher, Work},
+    directory::{Directory, Profile},
+};
+use crate::{
+    Error, Result,
+    store::{Store, index::StoredProfile},
+};
+
+/// Statements that fetch profiles at the same time.
+const FETCHES_AT_ONCE: usize = 2;
+
+/// The directory of this instance, and the statements that fill it.
+#[derive(Debug)]
+pub(super) struct Users {
+    store: Store,
+    state: Arc<RwLock<State>>,
+    fetches: Arc<Batcher<Missing, Result<Arc<Fetched>>>>,
+}
+
+#[derive(Debug)]
+struct State {
+    directory: Directory,
+    /// The life of the database that the profiles are of.
+    epoch: String,
+    /// Every change up to this profile revision is in the directory.
+    revision: i64,
+    /// While a load fills the directory from an older snapshot: users whose profiles have changed since it began.
+    changed: Option<HashSet<u32>>,
+}
+
+/// Users that the directory does not have.
+#[derive(Debug, Default)]
+struct Missing {
+    user_ids: Vec<u32>,
+    external_ids: Vec<String>,
+}
+
+/// Users that a statement found.
+#[derive(Debug, Default)]
+struct Fetched {
+    by_id: HashMap<u32, StoredProfile>,
+    by_external_id: HashMap<String, u32>,
+}
+
+impl Users {
+    pub(super) fn new(store: Store, max_bytes: usize, tasks: TaskTracker) -> Self {
+        let directory = Directory::new(max_bytes);
+        let state = Arc::new(RwLock::new(State { directory, epoch: String::new(), revision: 0, changed: None }));
+        Self { store, state, fetches: Batcher::new(FETCHES_AT_ONCE, tasks) }
+    }
+
+    /// The profile revision that the directory has reached in this life of the database.
+    pub(super) fn revision(&self, epoch: &str) -> i64 {
+        let state = self.read();
+        if state.epoch == epoch { state.revision } else { 0 }
+    }
+
+    /// Bytes that the directory takes, and users in it.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let state = self.read();
+        (state.directory.bytes(), state.directory.len())
+    }
+
+    /// Sets the bound on the directory. A lower one is reached in steps: dropping a user takes about a microsecond.
+    pub(super) fn set_max_bytes(&self, max_bytes: usize) {
+        const STEP: usize = 64 << 10;
+        loop {
+            let mut state = self.write();
+            let least = state.directory.bytes().saturating_sub(STEP);
+            state.directory.set_max_bytes(max_bytes.max(least));
+            if max_bytes >= least {
+                return;
+            }
+        }
+    }
+
+    /// Takes in the profiles that have changed up to a revision; `None` if there are too many to tell.
+    pub(super) fn apply(&self, epoch: &str, revision: i64, changed: Option<Vec<StoredProfile>>) {
+        let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && changed.is_some();
+        if is_known(&self.read()) {
+            return;
+        }
+        let mut state = self.write();
+        if is_known(&state) {
+            return;
+        }
+        let (true, Some(changed)) = (state.epoch == epoch, changed) else {
+            state.directory.clear();
+            epoch.clone_into(&mut state.epoch);
+            state.revision = revision;
+            state.changed = None;
+            return;
+        };
+        state.revision = revision;
+        for profile in changed {
+            let Ok(user_id) = u32::try_from(profile.id) else { continue };
+            if let Some(changed) = &mut state.changed {
+                changed.insert(user_id);
+            }
+            state.directory.put(profile_of(user_id, &profile));
+        }
+    }
+
+    /// The internal ids of users; `None` for an id that nobody has. Call it after a round.
+    pub(super) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
+        let mut found: Vec<Option<u32>> = {
+            let state = self.read();
+            external_ids.iter().map(|id| state.directory.user_id(id)).collect()
+        };
+        let is_missing = |(_, found): &(&String, &Option<u32>)| found.is_none();
+        let missing: Vec<String> = external_ids.iter().zip(&found).filter(is_missing).map(|(id, _)| id.clone()).collect();
+        if !missing.is_empty() {
+            let fetched = self.fetch(Missing { external_ids: missing, ..Missing::default() }).await?;
+            for (id, found) in external_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+                *found = fetched.by_external_id.get(id).copied();
+            }
+        }
+        Ok(found)
+    }
+
+    /// The profiles of users, in their order.
+    pub(super) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
+        let mut found: Vec<Option<StoredProfile>> = {
+            let state = self.read();
+            user_ids.iter().map(|&id| state.directory.profile(id).map(|profile| stored(&profile))).collect()
+        };
+        let missing: Vec<u32> =
+            user_ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(&id, _)| id).collect();
+        if !missing.is_empty() {
+            let fetched = self.fetch(Missing { user_ids: missing, ..Missing::default() }).await?;
+            for (id, found) in user_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
+                *found = fetched.by_id.get(id).cloned();
+            }
+        }
+        let missing = || Error::Internal("a player of a ranking is no user; `centile verify` names what is damaged".to_owned());
+        found.into_iter().map(|found| found.ok_or_else(missing)).collect()
+    }
+
+    async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
+        let fetch = || Fetch { store: self.store.clone(), state: Arc::clone(&self.state) };
+        let fetched = self.fetches.ask(missing, fetch).await;
+        fetched.unwrap_or_else(|_| Err(Error::unavailable("the statement for names ended early")))
+    }
+
+    /// How many of these users the directory has.
+    pub(super) fn count(&self, user_ids: impl Iterator<Item = u32>) -> usize {
+        let state = self.read();
+        user_ids.filter(|&id| state.directory.profile(id).is_some()).count()
+    }
+
+    /// Lets the directory be filled from a snapshot that is taken after this, by one load at a time, as long as the value lives.
+    pub(super) fn begin_load(&self) -> Filling<'_> {
+        self.write().changed = Some(HashSet::new());
+        Filling(self)
+    }
+
+    /// Makes room in the directory for so many more users, as far as its bound allows.
+    pub(super) fn reserve(&self, users: usize) {
+        self.write().directory.reserve(users);
+    }
+
+    /// Puts users of the snapshot into the directory. False when it is full, or was emptied meanwhile.
+    pub(super) fn load(&self, profiles: &mut Vec<StoredProfile>) -> bool {
+        let mut state = self.write();
+        let State { directory, changed: Some(changed), .. } = &mut *state else { return false };
+        for profile in profiles.drain(..) {
+            let Ok(user_id) = u32::try_from(profile.id) else { continue };
+            if !changed.contains(&user_id) {
+                directory.put(profile_of(user_id, &profile));
+            }
+        }
+        directory.bytes() < directory.max_bytes()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A load that fills the directory.
+pub(super) struct Filling<'a>(&'a Users);
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        self.0.write().changed = None;
+    }
+}
+
+/// Fetches the users that a batch of callers misses.
+struct Fetch {
+    store: Store,
+    state: Arc<RwLock<State>>,
+}
+
+impl Work<Missing, Result<Arc<Fetched>>> for Fetch {
+    async fn answer(&mut self, missing: Vec<Missing>) -> Result<Arc<Fetched>> {
+        let mut user_ids: Vec<i64> = missing.iter().flat_map(|one| &one.user_ids).map(|&id| i64::from(id)).collect();
+        let mut external_ids: Vec<String> = missing.into_iter().flat_map(|one| one.external_ids).collect();
+        user_ids.sort_unstable();
+        user_ids.dedup();
+        external_ids.sort_unstable();
+        external_ids.dedup();
+        let Some((epoch, revision, profiles)) = self.store.profiles(&user_ids, &external_ids).await? else {
+            return Ok(Arc::default());
+        };
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        // A statement that began before the newest round may not know its changes.
+        let is_fresh = epoch == state.epoch && revision >= state.revision;
+        let mut fetched = Fetched::default();
+        for profile in profiles {
+            let Ok(user_id) = u32::try_from(profile.id) else { continue };
+            if is_fresh {
+                state.directory.put(profile_of(user_id, &profile));
+            }
+            fetched.by_external_id.insert(profile.external_id.clone(), user_id);
+            fetched.by_id.insert(user_id, profile);
+        }
+        Ok(Arc::new(fetched))
+    }
+}
+
+fn profile_of(user_id: u32, profile: &StoredProfile) -> Profile<'_> {
+    Profile { user_id, external_id: &profile.external_id, name: &profile.name, avatar: profile.avatar.as_deref() }
+}
+
+fn stored(profile: &Profile<'_>) -> StoredProfile {
+    StoredProfile {
+        id: i64::from(profile.user_id),
+        external_id: profile.external_id.to_owned(),
+        name: profile.name.to_owned(),
+        avatar: profile.avatar.map(str::to_owned),
+    }
+}

@@ -1,0 +1,324 @@
+//! What rank indexes and the user directory read: rounds, profiles, and whole rankings as they load.
+
+use std::time::Duration;
+
+use bytes::{Buf as _, Bytes};
+use chrono::{DateTime, Utc};
+use futures::TryStreamExt as _;
+use sqlx::{Executor as _, PgConnection};
+use tokio::time::timeout;
+
+use super::{Store, period::RankingRef, pool::Held, rank::Version};
+use crate::{Error, Result, board::PeriodKind};
+
+/// How long a load waits for the next rows: past that the server is frozen, or cut off.
+const NEXT_ROWS: Duration = Duration::from_secs(30);
+
+/// The state of a board in one snapshot, with what has changed since the batches that were asked about.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// This life of the database.
+    pub(crate) epoch: String,
+    /// The database's clock at the beginning of the statement.
+    pub(crate) read_at: DateTime<Utc>,
+    /// Number of the last batch of each lane.
+    pub(crate) batches: Vec<i64>,
+    /// Profile revision.
+    pub(crate) revision: i64,
+    /// Those of the rankings asked about that are still current.
+    pub(crate) rankings: Vec<CurrentRanking>,
+    /// Changed entries; `None` when an index must load anew.
+    pub(crate) changes: Option<Changes>,
+    /// Changed profiles; `None` when the directory must be emptied.
+    pub(crate) profiles: Option<Vec<StoredProfile>>,
+}
+
+/// A ranking that is its period's current one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CurrentRanking {
+    /// Id of the ranking.
+    pub(crate) ranking_id: i64,
+    /// Id of the period.
+    pub(crate) period_id: i64,
+    /// Revision of its layout.
+    pub(crate) layout: i32,
+}
+
+/// The entries that all users have now whose entries have changed.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Internal ids of the users.
+    pub(crate) user_ids: Vec<i64>,
+    /// Rank key and tie key of each user, ranking by ranking; `None` without an entry.
+    pub(crate) keys: Vec<Option<(i64, i64)>>,
+}
+
+/// What lists show of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredProfile {
+    /// Internal id.
+    pub(crate) id: i64,
+    /// The caller's id.
+    pub(crate) external_id: String,
+    /// Name.
+    pub(crate) name: String,
+    /// Address of a picture.
+    pub(crate) avatar: Option<String>,
+}
+
+/// A ranking of an open period, with the name of the period.
+#[derive(Debug, Clone)]
+pub(crate) struct NamedRanking {
+    /// The ranking.
+    pub(crate) ranking: RankingRef,
+    /// Kind of the period.
+    pub(crate) kind: PeriodKind,
+    /// Label of the period.
+    pub(crate) label: String,
+}
+
+/// A connection that runs one round after another.
+#[derive(Debug)]
+pub(crate) struct RoundConnection(Held);
+
+/// A snapshot from which an index loads, on a connection of its own. It ends when the value is dropped.
+#[derive(Debug)]
+pub(crate) struct LoadSnapshot {
+    connection: PgConnection,
+    ranking: RankingRef,
+}
+
+macro_rules! round_of {
+    ($row:expr) => {{
+        let row = $row;
+        let (keys, ties) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
+        let users = row.profile_ids.unwrap_or_default().into_iter();
+        let external_ids = row.external_ids.unwrap_or_default();
+        let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
+        let profiles = users.zip(external_ids).zip(names.into_iter().zip(avatars));
+        let places = row.ranking_ids.unwrap_or_default().into_iter().zip(row.period_ids.unwrap_or_default());
+        Round {
+            epoch: row.epoch,
+            read_at: row.read_at,
+            batches: row.batches,
+            revision: row.revision,
+            rankings: places
+                .zip(row.layouts.unwrap_or_default())
+                .map(|((ranking_id, period_id), layout)| CurrentRanking { ranking_id, period_id, layout })
+                .collect(),
+            changes: row.has_all_changes.then(|| Changes {
+                user_ids: row.user_ids.unwrap_or_default(),
+                keys: keys.into_iter().zip(ties).map(|(key, tie)| key.zip(tie)).collect(),
+            }),
+            profiles: row.has_all_profiles.then(|| {
+                profiles
+                    .map(|((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar })
+                    .collect()
+            }),
+        }
+    }};
+}
+
+impl Store {
+    /// A connection for rounds.
+    pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
+        Ok(RoundConnection(self.rounds.hold().await?))
+    }
+
+    /// Users by their internal ids and by the callers' ids, with the epoch and the profile revision that they are of.
+    pub(crate) async fn profiles(
+        &self,
+        user_ids: &[i64],
+        external_ids: &[String],
+    ) -> Result<Option<(String, i64, Vec<StoredProfile>)>> {
+        let rows = sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(&self.rounds).await?;
+        let Some((epoch, revision)) = rows.first().map(|row| (row.epoch.clone(), row.revision)) else { return Ok(None) };
+        let profiles = rows.into_iter().map(|row| StoredProfile {
+            id: row.id,
+            external_id: row.external_id,
+            name: row.name,
+            avatar: row.avatar,
+        });
+        Ok(Some((epoch, revision, profiles.collect())))
+    }
+
+    /// The rankings that open periods of a board have now.
+    pub(crate) async fn indexable_rankings(&self, board: i32) -> Result<Vec<NamedRanking>> {
+        let rows = sqlx::query_file!("sql/queries/indexable_rankings.sql", board).fetch_all(&self.readers).await?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(NamedRanking {
+                    ranking: RankingRef { board, period_id: row.period_id, ranking_id: row.ranking_id },
+                    kind: super::period::kind(&row.kind)?,
+                    label: row.label,
+                })
+            })
+            .collect()
+    }
+
+    /// A snapshot to load a ranking from, with its state. `None` when the ranking is no longer its period's current one, or, for one with
+    /// more than `alone_from` players, while another instance loads one: they take turns.
+    pub(crate) async fn load_snapshot(
+        &self,
+        ranking: RankingRef,
+        alone_from: u64,
+    ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
+        let mut connection = self.patient_connection().await?;
+        let players = sqlx::query_scalar!(
+            r#"SELECT centile_store.player_count($1) AS "players!""#,
+            ranking.ranking_id
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        if players.unsigned_abs() >= alone_from {
+            let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_index_lock() AS "is_ours!""#)
+                .fetch_one(&mut connection)
+                .await?;
+            if !is_ours {
+                return Ok(None);
+            }
+        }
+        connection.execute("SET application_name = 'centile index'; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        let mut snapshot = LoadSnapshot { connection, ranking };
+        let Some(round) = snapshot.state().await? else { return Ok(None) };
+        let players = sqlx::query_scalar!(
+            r#"SELECT centile_store.player_count($1) AS "players!""#,
+            ranking.ranking_id
+        )
+        .fetch_one(&mut snapshot.connection)
+        .await?;
+        let Some(current) = round.rankings.first() else { return Ok(None) };
+        let version = Version { epoch: round.epoch, layout: current.layout, batches: round.batches };
+        Ok(Some((snapshot, version, players.unsigned_abs())))
+    }
+}
+
+impl RoundConnection {
+    /// Runs one round; see `centile_store.read_round`.
+    pub(crate) async fn read(
+        &mut self,
+        board: i32,
+        ranking_ids: &[i64],
+        batches: &[i64],
+        revision: Option<i64>,
+    ) -> Result<Round> {
+        let query = sqlx::query_file!("sql/queries/read_round.sql", board, ranking_ids, batches, revision);
+        let row = query.fetch_one(&mut self.0).await?;
+        Ok(round_of!(row))
+    }
+}
+
+impl LoadSnapshot {
+    async fn state(&mut self) -> Result<Option<Round>> {
+        let Self { connection, ranking } = self;
+        let (ids, none) = ([ranking.ranking_id], None::<Vec<i64>>);
+        let query =
+            sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>);
+        Ok(query.fetch_optional(connection).await?.map(|row| round_of!(row)))
+    }
+
+    /// Gives the rank keys of the ranking to `take`, best first: rank key, tie key and internal user id.
+    pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
+        let ranking_id = self.ranking.ranking_id;
+        for bucket in (0..100).rev() {
+            // Two numbers of ours: COPY takes no parameters.
+            let copy = format!(
+                "COPY (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_{bucket:02} WHERE ranking_id = {ranking_id} \
+                 ORDER BY ranking_id DESC, rank_key DESC, tie_key DESC, user_key DESC) TO STDOUT (FORMAT binary)"
+            );
+            self.copy(&copy, |row| {
+                let (rank_key, tie_key, user_key) = (row.bigint()?, row.bigint()?, row.bigint()?);
+                take(rank_key, tie_key, -user_key).map(|()| true)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Gives the profiles of the ranking's players to `take`, until it returns false. Ends the snapshot.
+    pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
+        let ranking_id = self.ranking.ranking_id;
+        let copy = format!(
+            "COPY (SELECT u.id, u.external_id, u.name, u.avatar FROM centile_store.leaderboard l JOIN centile_store.users u ON u.id = l.user_id \
+             WHERE l.ranking_id = {ranking_id}) TO STDOUT (FORMAT binary)"
+        );
+        self.copy(&copy, |row| {
+            let id = row.bigint()?;
+            let (external_id, name) = (row.text()?.unwrap_or_default(), row.text()?.unwrap_or_default());
+            Ok(take(StoredProfile { id, external_id, name, avatar: row.text()? }))
+        })
+        .await
+    }
+
+    /// Gives rows to `take` until it returns false, after which the connection is of no more use.
+    async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
+        let mut rows = self.connection.copy_out_raw(copy).await?;
+        let mut is_first = true;
+        loop {
+            let next = timeout(NEXT_ROWS, rows.try_next()).await;
+            let Some(mut data) = next.map_err(|_| Error::unavailable("PostgreSQL does not answer"))?? else {
+                return Ok(());
+            };
+            if is_first {
+                skip_header(&mut data)?;
+                is_first = false;
+            }
+            while data.has_remaining() {
+                // The trailer has -1 in place of the number of columns.
+                if data.try_get_i16().map_err(|_| malformed())? < 0 {
+                    break;
+                }
+                let mut row = CopiedRow(data);
+                if !take(&mut row)? {
+                    return Ok(());
+                }
+                data = row.0;
+            }
+        }
+    }
+}
+
+/// The rest of the data of a row in the binary format of `COPY`, which PostgreSQL sends row by row.
+struct CopiedRow(Bytes);
+
+impl CopiedRow {
+    fn field(&mut self) -> Result<Option<Bytes>> {
+        let length = self.0.try_get_i32().map_err(|_| malformed())?;
+        let Ok(length) = usize::try_from(length) else { return Ok(None) };
+        if self.0.len() < length {
+            return Err(malformed());
+        }
+        Ok(Some(self.0.split_to(length)))
+    }
+
+    fn bigint(&mut self) -> Result<i64> {
+        let length = self.0.try_get_i32().map_err(|_| malformed())?;
+        if length != 8 {
+            return Err(malformed());
+        }
+        self.0.try_get_i64().map_err(|_| malformed())
+    }
+
+    fn text(&mut self) -> Result<Option<String>> {
+        let field = self.field()?;
+        field.map(|field| String::from_utf8(field.into()).map_err(|_| malformed())).transpose()
+    }
+}
+
+/// The signature of 11 bytes, four of flags, and the extension with its length.
+fn skip_header(data: &mut Bytes) -> Result<()> {
+    if !data.starts_with(b"PGCOPY\n\xff\r\n\0") || data.len() < 19 {
+        return Err(malformed());
+    }
+    data.advance(15);
+    let extension = usize::try_from(data.get_i32()).map_err(|_| malformed())?;
+    if data.len() < extension {
+        return Err(malformed());
+    }
+    data.advance(extension);
+    Ok(())
+}
+
+fn malformed() -> Error {
+    Error::Internal("PostgreSQL sent malformed COPY data".to_owned())
+}
