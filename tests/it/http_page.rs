@@ -7,7 +7,7 @@ pub mod markup;
 mod read;
 mod wrong;
 
-use std::time::Duration;
+use std::time::Instant;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Method, header::HeaderMap};
@@ -17,7 +17,10 @@ use self::read::{rows, texts};
 use crate::{
     http_api::site::{Answer, Site},
     http_closed::period::Past,
-    support::{TestDb, amount, boundary, wait::until_some},
+    support::{
+        TestDb, amount, boundary,
+        wait::{DEADLINE, until, until_some},
+    },
 };
 
 /// So many players, each with more points than those after.
@@ -207,7 +210,9 @@ async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
     site.board(json!({}), &[]).await;
     let week = async || site.get("/v1/boards/main/scores?period=week").await.is(200);
     let (mut drawn, mut empty, least) = (0, 0, amount(1, 2));
+    let begun = Instant::now();
     while drawn < least || empty < least {
+        assert!(begun.elapsed() < DEADLINE, "{drawn} weeks were drawn, {empty} were empty");
         site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
         let before = week().await;
         let label = before["period"]["name"].as_str().unwrap().trim_start_matches("week:");
@@ -217,9 +222,7 @@ async fn scores_of_a_period_before_are_not_drawn_in_the_next_one() {
             assert!(shown.contains("class=\"histogram\""), "{shown}");
             drawn += 1;
         }
-        while week().await["period"] == before["period"] {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        until("the week ends", async || week().await["period"] != before["period"]).await;
         // A top lags a little.
         let shown = until_some("the page of the next week", async || {
             Some(page(&site, "/boards/main?period=week").await).filter(|shown| texts(shown, "period") != [label])

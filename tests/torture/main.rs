@@ -23,3 +23,4 @@ mod schemathesis;
 mod soak;
 #[path = "../it/support/mod.rs"]
 mod support;
+mod time_limits;

@@ -113,22 +113,27 @@ async fn what_a_signed_request_is_refused_for_before_its_body_is_read_counts_for
     let site = Site::start(&db, &[&limits[..], &more].concat()).await;
     let signer = Signer::make(&db, &master, &["--role", "reader"]);
     let wrong = signer.now(&Method::GET, "/elsewhere", "");
+    let (began, mut through) = (Instant::now(), 0);
     for _ in 0..20 {
         // Not for a reader, whatever the signature.
         let target = "/v1/users/ada";
         let answer = send(&site, "198.51.100.1", &Method::PUT, target, "{}", &signer.key, &wrong).await;
         assert!([403, 429].contains(&answer.status), "{answer:?}");
     }
-    let mut statuses = Vec::new();
     for _ in 0..5 {
         let headers = [("x-forwarded-for", "198.51.100.1")];
-        statuses.push(site.send(Method::GET, "/v1/boards", &headers, String::new()).await.status);
+        let status = site.send(Method::GET, "/v1/boards", &headers, String::new()).await.status;
+        through += u64::from(status != 429);
     }
-    assert!(statuses.contains(&429), "{statuses:?}");
+    // The first 15 are spent, and one has come with each second.
+    let most = began.elapsed().as_secs() + 1;
+    assert!(through <= most, "{through} of at most {most}");
 }
 
 #[tokio::test]
 async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works() {
+    // On a busy machine a token may come between two requests several times in a row.
+    const TRIES: usize = 30;
     let db = TestDb::new().await;
     let limits = ["--key-rate", "100", "--key-burst", "200", "--address-rate", "1", "--address-burst", "20"];
     let site = Site::start(&db, &[&limits[..], &["--trusted-proxies", "127.0.0.1"]].concat()).await;
@@ -142,7 +147,7 @@ async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works(
     let with = async |key: &str| send(&site, flood, &Method::GET, SCORES, "", key, "none").await;
     let refused = async |key: &str| {
         let mut last = 0;
-        for _ in 0..3 {
+        for _ in 0..TRIES {
             while keyless().await != 429 {}
             last = with(key).await.status;
             if last != 401 {
@@ -163,7 +168,7 @@ async fn an_address_that_has_made_too_many_requests_keeps_out_no_key_that_works(
                 break key;
             }
             tries += 1;
-            assert!(tries < 3, "key {number} is counted for its address: {answer:?}");
+            assert!(tries < TRIES, "key {number} is counted for its address: {answer:?}");
         };
         for _ in 0..3 {
             let answer = with(&key).await;

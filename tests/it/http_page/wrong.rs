@@ -9,6 +9,7 @@ use crate::{
     support::{
         Serve, TestDb, make_key,
         proxy::{Proxy, Way},
+        wait::{until, until_some},
     },
 };
 
@@ -132,10 +133,13 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     assert!(before.contains("data-state=\"open\""), "{before}");
 
     way.set(Way::Reset);
-    // Longer than a top may lag.
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-    let away = site.get(path).await;
-    assert_eq!(away.status, 200, "{}", away.text);
+    // A top may lag for a moment.
+    let away = until_some("the page says that something is wrong", async || {
+        let away = site.get(path).await;
+        assert_eq!(away.status, 200, "{}", away.text);
+        (texts(&away.text, "state") != [""]).then_some(away)
+    })
+    .await;
     assert_strict(&away);
     assert_eq!(rows(&away.text, "top"), rows(&before, "top"));
     assert!(texts(&away.text, "state")[0].contains("cannot be reached"), "{}", away.text);
@@ -152,13 +156,10 @@ async fn while_the_database_is_away_a_page_says_so_and_how_old_it_is() {
     }
 
     way.set(Way::Open);
-    let mut after = page(&site, path).await;
     // Connections that were cut are found out one by one.
-    for _ in 0..20 {
-        if texts(&after, "state") == [""] && rows(&after, "around") == rows(&before, "around") {
-            return;
-        }
-        after = page(&site, path).await;
-    }
-    panic!("still not well: {after}");
+    until("the page is as it was", async || {
+        let after = page(&site, path).await;
+        texts(&after, "state") == [""] && rows(&after, "around") == rows(&before, "around")
+    })
+    .await;
 }
