@@ -245,7 +245,10 @@ pub(crate) async fn meant(service: &Service, board: &Board, selector: &PeriodSel
             name: selector.to_string(),
             hint: Some(format!("nobody has scored in it; GET /v1/boards/{}/periods lists those there are", board.slug)),
         }),
-        _ => Ok(Meant::Empty(meant.period.clone(), RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql })),
+        _ => Ok(Meant::Empty(
+            meant.period.clone(),
+            RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql },
+        )),
     }
 }
 

@@ -120,12 +120,14 @@ pub async fn page(
         async move {
             let (store, period) = (&service.store, &meant.period);
             let found = match (source, key) {
-                (Source::Live(ranking), None) => {
-                    Open { service, board, meant: &meant, ranking }.page(from, limit).await?.map(|found| of_ranking(period, found))
-                }
-                (Source::Live(ranking), Some(key)) => {
-                    Open { service, board, meant: &meant, ranking }.page_after(key, limit).await?.map(|found| of_ranking(period, found))
-                }
+                (Source::Live(ranking), None) => Open { service, board, meant: &meant, ranking }
+                    .page(from, limit)
+                    .await?
+                    .map(|found| of_ranking(period, found)),
+                (Source::Live(ranking), Some(key)) => Open { service, board, meant: &meant, ranking }
+                    .page_after(key, limit)
+                    .await?
+                    .map(|found| of_ranking(period, found)),
                 (Source::Archive(archive), None) => {
                     store.archive_page(&meant, archive, from, limit).await?.map(|found| of_archive(period, found))
                 }

@@ -12,10 +12,27 @@ use std::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    Error, Result, acknowledged::Acknowledged, audit::Lookout, board::{self, BoardSlug}, cache::Cache, config::Hidden, counts::CountsCache,
-    known_board::BoardCache, known_key::KeyCache, layout::Keeper, live::Live, overview::Overviews,
-    period::PeriodCache, ranking::Indexes, seal::MasterKeys, shared_reads::SharedReads, store::Store, telemetry,
-    top::TopCache, upkeep, writer::Writers,
+    Error, Result,
+    acknowledged::Acknowledged,
+    audit::Lookout,
+    board::{self, BoardSlug},
+    cache::Cache,
+    config::Hidden,
+    counts::CountsCache,
+    known_board::BoardCache,
+    known_key::KeyCache,
+    layout::Keeper,
+    live::Live,
+    overview::Overviews,
+    period::PeriodCache,
+    ranking::Indexes,
+    seal::MasterKeys,
+    shared_reads::SharedReads,
+    store::Store,
+    telemetry,
+    top::TopCache,
+    upkeep,
+    writer::Writers,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.

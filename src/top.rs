@@ -280,7 +280,13 @@ async fn closed(
         (state, rows, etag)
     };
     let page = rank::page_of(board, rank::archive_header(&meant.period, &state), rows);
-    Ok(Some(Kept { body: render(board, &page)?.into(), etag: etag.into(), holds, answered_by: AnsweredBy::Sql, confirmed_at: asked_at }))
+    Ok(Some(Kept {
+        body: render(board, &page)?.into(),
+        etag: etag.into(),
+        holds,
+        answered_by: AnsweredBy::Sql,
+        confirmed_at: asked_at,
+    }))
 }
 
 /// A list that is known already and has this tag.
@@ -303,7 +309,13 @@ async fn current(
         return None;
     }
     telemetry::count_read("top", Origin::Shared);
-    Some(Kept { body: shared.body.into(), etag: etag.into(), holds: Holds::from(state), answered_by: state.answered_by, confirmed_at: asked_at })
+    Some(Kept {
+        body: shared.body.into(),
+        etag: etag.into(),
+        holds: Holds::from(state),
+        answered_by: state.answered_by,
+        confirmed_at: asked_at,
+    })
 }
 
 /// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.

@@ -77,11 +77,12 @@ async fn close_due(service: &Service) -> Result<()> {
     .map(drop)
 }
 
-/// Makes the ledger's months ahead, forgets events of the quarantine that were decided long ago, and callers' ids whose time is over; gives
-/// how many ids.
+/// Creates the ledger's months ahead and deletes what has expired: decided events of the quarantine, changes of batches that rank indexes
+/// follow, and callers' ids. Returns how many ids.
 pub async fn keep_ledger(service: &Service) -> Result<u64> {
     service.store.ensure_ledger_months().await?;
     while service.store.forget_decided_events().await? > 0 {}
+    while service.store.forget_batch_changes().await? > 0 {}
     let mut forgotten = 0;
     loop {
         match service.store.forget_expired_ids().await? {

@@ -77,7 +77,13 @@ mod tests {
     use crate::rank::AnsweredBy;
 
     fn top(stale_for: Option<Duration>) -> Top {
-        Top { body: r#"{"board":"arena","scores":[]}"#.into(), etag: "7-12.4-10".into(), is_closed: false, answered_by: AnsweredBy::Sql, stale_for }
+        Top {
+            body: r#"{"board":"arena","scores":[]}"#.into(),
+            etag: "7-12.4-10".into(),
+            is_closed: false,
+            answered_by: AnsweredBy::Sql,
+            stale_for,
+        }
     }
 
     fn asked_with(known: &str) -> StatusCode {

@@ -1,22 +1,22 @@
 //! In-memory order-statistic index over all rank keys of one ranking.
 //!
-//! The keys lie in blocks of up to 512 keys, sorted best first. [`Directory`] keeps the blocks in
+//! The keys lie in blocks of up to 256 keys, sorted best first. [`BlockOrder`] keeps the blocks in
 //! rank order with their lengths. [`UserMap`] maps a user to a block; a scan of the block's user
-//! ids finds the key. A player costs 20 bytes of block at full blocks, and 10 to 20 bytes of map.
+//! ids finds the key. A player takes about 39 to 43 bytes: 24 to 28 of block and 15 of map.
 //!
-//! With 10 million players the directory has about 26,000 entries. Inserting or removing a block
-//! shifts them, which takes tens of microseconds and happens once in hundreds of changes.
+//! With 10 million players the order has about 52,000 entries. Inserting or removing a block
+//! shifts them, which takes about 30 microseconds and happens once in hundreds of changes.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::mem::size_of;
 
 use block::BlockStore;
-use directory::Directory;
+use order::BlockOrder;
 use user_map::UserMap;
 
 mod block;
-mod directory;
+mod order;
 #[cfg(test)]
 mod tests;
 mod user_map;
@@ -86,15 +86,15 @@ impl std::error::Error for OutOfOrder {}
 /// `BLOCK` is the capacity of a block, from 4 to 32,768. Tests use small blocks; everything else
 /// uses the default.
 #[derive(Debug)]
-pub struct RankIndex<const BLOCK: usize = 512> {
+pub struct RankIndex<const BLOCK: usize = 256> {
     store: BlockStore<BLOCK>,
-    directory: Directory,
+    order: BlockOrder,
     users: UserMap,
 }
 
 impl RankIndex {
     /// Creates an empty index.
-    #[must_use]
+    #[cfg(test)]
     pub fn new() -> Self {
         Self::default()
     }
@@ -109,7 +109,7 @@ impl RankIndex {
 impl<const BLOCK: usize> Default for RankIndex<BLOCK> {
     fn default() -> Self {
         const { assert!(BLOCK >= 4 && BLOCK <= 32_768) };
-        Self { store: BlockStore::default(), directory: Directory::default(), users: UserMap::new(0) }
+        Self { store: BlockStore::default(), order: BlockOrder::default(), users: UserMap::new(0) }
     }
 }
 
@@ -128,17 +128,17 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     }
 
     /// Returns whether the index holds no player.
-    #[must_use]
+    #[cfg(test)]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes that the index holds, computed from capacities: blocks, user map and directory.
+    /// Bytes that the index holds, computed from capacities: blocks, user map and order.
     ///
-    /// The bytes of the user map are an estimate, because the map does not tell them.
+    /// The bytes of the user map are an estimate, because `HashMap` reports only a capacity.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of::<Self>() + self.store.bytes() + self.directory.bytes() + self.users.bytes()
+        size_of::<Self>() + self.store.bytes() + self.order.bytes() + self.users.bytes()
     }
 
     /// Returns the key of a user, or `None` if the user is not in the ranking.
@@ -153,14 +153,14 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         let Some((ordinal, slot)) = self.locate(key.user_id) else {
             return self.insert(key);
         };
-        let len = self.directory.len_of(ordinal);
-        let block = self.store.get_mut(self.directory.numbers[ordinal]);
+        let len = self.order.len_of(ordinal);
+        let block = self.store.get_mut(self.order.numbers[ordinal]);
         if block.key(slot) == key {
             return;
         }
-        if self.directory.owns(ordinal, &key) {
+        if self.order.owns(ordinal, &key) {
             block.replace(len, slot, key);
-            self.directory.heads[ordinal] = block.key(0);
+            self.order.heads[ordinal] = block.key(0);
         } else {
             self.remove_at(ordinal, slot);
             self.insert(key);
@@ -181,16 +181,16 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     #[must_use]
     pub fn place(&self, user_id: u32) -> Option<Place> {
         let (ordinal, slot) = self.locate(user_id)?;
-        let block = self.store.get(self.directory.numbers[ordinal]);
+        let block = self.store.get(self.order.numbers[ordinal]);
         let key = block.key(slot);
-        let before = self.directory.before(ordinal);
-        let len = self.directory.len_of(ordinal);
+        let before = self.order.before(ordinal);
+        let len = self.order.len_of(ordinal);
 
         // Only a run of equal rank keys that reaches the block's edge needs a search elsewhere.
         let run = block.run(len, slot);
         let better =
             if run.start > 0 || ordinal == 0 { (before + run.start) as u64 } else { self.count_better(key.rank_key) };
-        let next = self.directory.heads.get(ordinal + 1);
+        let next = self.order.heads.get(ordinal + 1);
         let no_worse = if run.end == len && next.is_some_and(|next| next.rank_key == key.rank_key) {
             self.count_at_least(key.rank_key)
         } else {
@@ -221,53 +221,52 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     #[must_use]
     pub fn at(&self, position: u64) -> Option<RankKey> {
         let (ordinal, slot) = self.locate_position(position)?;
-        Some(self.store.get(self.directory.numbers[ordinal]).key(slot))
+        Some(self.store.get(self.order.numbers[ordinal]).key(slot))
     }
 
     /// Iterates over the keys from a position (from 1) on, best first.
     ///
     /// Position 0 means 1. The iterator is empty if there are fewer players.
     pub fn range(&self, from_position: u64) -> impl Iterator<Item = RankKey> + '_ {
-        let (start, mut skip) =
-            (self.locate_position(from_position.max(1))).unwrap_or((self.directory.numbers.len(), 0));
-        (start..self.directory.numbers.len()).flat_map(move |ordinal| {
+        let (start, mut skip) = (self.locate_position(from_position.max(1))).unwrap_or((self.order.numbers.len(), 0));
+        (start..self.order.numbers.len()).flat_map(move |ordinal| {
             let first = std::mem::take(&mut skip);
-            let block = self.store.get(self.directory.numbers[ordinal]);
-            block.keys(first..self.directory.len_of(ordinal))
+            let block = self.store.get(self.order.numbers[ordinal]);
+            block.keys(first..self.order.len_of(ordinal))
         })
     }
 
     /// Counts the keys for which the predicate holds. It must hold for all keys above a bound.
     fn count(&self, is_above: impl Fn(&RankKey) -> bool) -> u64 {
-        let Some(ordinal) = self.directory.heads.partition_point(&is_above).checked_sub(1) else {
+        let Some(ordinal) = self.order.heads.partition_point(&is_above).checked_sub(1) else {
             return 0;
         };
-        let block = self.store.get(self.directory.numbers[ordinal]);
-        let slots = block.partition_point(self.directory.len_of(ordinal), is_above);
-        (self.directory.before(ordinal) + slots) as u64
+        let block = self.store.get(self.order.numbers[ordinal]);
+        let slots = block.partition_point(self.order.len_of(ordinal), is_above);
+        (self.order.before(ordinal) + slots) as u64
     }
 
-    /// Finds the block and the slot of a user.
+    /// Finds the ordinal of a user's block, and the slot.
     fn locate(&self, user_id: u32) -> Option<(usize, usize)> {
         let number = self.users.get(user_id)?;
         let slot = self.store.get(number).slot_of(user_id)?;
-        Some((self.directory.ordinals[number as usize], slot))
+        Some((self.order.ordinals[number as usize], slot))
     }
 
-    /// Finds the block and the slot of a position (from 1).
+    /// Finds the block's ordinal and the slot of a position (from 1).
     fn locate_position(&self, position: u64) -> Option<(usize, usize)> {
         let index = usize::try_from(position.checked_sub(1)?).ok()?;
-        if index < self.len() { Some(self.directory.find_index(index)) } else { None }
+        if index < self.len() { Some(self.order.find_index(index)) } else { None }
     }
 
     /// Inserts a key that no block holds and maps its user to the block.
     fn insert(&mut self, key: RankKey) {
-        if self.directory.numbers.is_empty() {
+        if self.order.numbers.is_empty() {
             self.new_block(0, key);
         }
-        let mut ordinal = self.directory.find(&key);
-        let len = self.directory.len_of(ordinal);
-        let block = self.store.get(self.directory.numbers[ordinal]);
+        let mut ordinal = self.order.find(&key);
+        let len = self.order.len_of(ordinal);
+        let block = self.store.get(self.order.numbers[ordinal]);
         let mut slot = block.partition_point(len, |other| *other > key);
         if len == BLOCK {
             (ordinal, slot) = self.make_room(ordinal, slot, key);
@@ -277,11 +276,11 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
 
     /// Inserts a key into a block that has room, and maps its user to the block.
     fn insert_at(&mut self, ordinal: usize, slot: usize, key: RankKey) {
-        let number = self.directory.numbers[ordinal];
-        self.store.get_mut(number).insert(self.directory.len_of(ordinal), slot, &[key]);
-        self.directory.change_len(ordinal, 1);
+        let number = self.order.numbers[ordinal];
+        self.store.get_mut(number).insert(self.order.len_of(ordinal), slot, &[key]);
+        self.order.change_len(ordinal, 1);
         if slot == 0 {
-            self.directory.heads[ordinal] = key;
+            self.order.heads[ordinal] = key;
         }
         self.users.set(key.user_id, number);
     }
@@ -289,7 +288,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
     /// Makes room for a key at a slot of a full block. Returns where the key belongs then.
     fn make_room(&mut self, ordinal: usize, slot: usize, key: RankKey) -> (usize, usize) {
         let free = |ordinal: Option<usize>| {
-            ordinal.and_then(|ordinal| self.directory.lens.get(ordinal)).map_or(0, |len| BLOCK - usize::from(*len))
+            ordinal.and_then(|ordinal| self.order.lens.get(ordinal)).map_or(0, |len| BLOCK - usize::from(*len))
         };
         let (left, right) = (free(ordinal.checked_sub(1)), free(Some(ordinal + 1)));
 
@@ -319,7 +318,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
                 None => (ordinal - 1, BLOCK - left + slot),
             };
         }
-        match slot.checked_sub(self.directory.len_of(ordinal)) {
+        match slot.checked_sub(self.order.len_of(ordinal)) {
             Some(slot) => (ordinal + 1, slot),
             None => (ordinal, slot),
         }
@@ -327,11 +326,11 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
 
     /// Removes the key at a slot. The caller updates the user map for this key.
     fn remove_at(&mut self, ordinal: usize, slot: usize) {
-        let len = self.directory.len_of(ordinal) - 1;
-        let block = self.store.get_mut(self.directory.numbers[ordinal]);
+        let len = self.order.len_of(ordinal) - 1;
+        let block = self.store.get_mut(self.order.numbers[ordinal]);
         block.remove(len + 1, slot..slot + 1);
-        self.directory.change_len(ordinal, -1);
-        self.directory.heads[ordinal] = block.key(0);
+        self.order.change_len(ordinal, -1);
+        self.order.heads[ordinal] = block.key(0);
         if len == 0 {
             self.drop_block(ordinal);
         } else if len < Self::MERGE_BELOW {
@@ -344,7 +343,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         let neighbour = [ordinal.checked_sub(1), Some(ordinal + 1)]
             .into_iter()
             .flatten()
-            .filter_map(|ordinal| Some((*self.directory.lens.get(ordinal)?, ordinal)))
+            .filter_map(|ordinal| Some((*self.order.lens.get(ordinal)?, ordinal)))
             .min();
         let Some((neighbour_len, neighbour)) = neighbour else {
             return;
@@ -364,40 +363,40 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
 
     /// Moves the keys of one block that are nearest to an adjacent block into that block.
     fn move_keys(&mut self, from: usize, to: usize, count: usize) {
-        let (from_len, to_len) = (self.directory.len_of(from), self.directory.len_of(to));
+        let (from_len, to_len) = (self.order.len_of(from), self.order.len_of(to));
         let (slots, target) = if from < to { (from_len - count..from_len, 0) } else { (0..count, to_len) };
-        let source = self.store.get_mut(self.directory.numbers[from]);
+        let source = self.store.get_mut(self.order.numbers[from]);
         let keys: Vec<RankKey> = source.keys(slots.clone()).collect();
         source.remove(from_len, slots);
-        self.directory.heads[from] = source.key(0);
+        self.order.heads[from] = source.key(0);
 
-        let number = self.directory.numbers[to];
+        let number = self.order.numbers[to];
         let block = self.store.get_mut(number);
         block.insert(to_len, target, &keys);
-        self.directory.heads[to] = block.key(0);
-        self.directory.change_len(from, -count.cast_signed());
-        self.directory.change_len(to, count.cast_signed());
+        self.order.heads[to] = block.key(0);
+        self.order.change_len(from, -count.cast_signed());
+        self.order.change_len(to, count.cast_signed());
         for key in keys {
             self.users.set(key.user_id, number);
         }
     }
 
-    /// Adds an empty block to the directory. The caller fills it before any search.
+    /// Adds an empty block to the order. The caller fills it before any search.
     fn new_block(&mut self, ordinal: usize, head: RankKey) {
         let number = self.store.allocate();
-        self.directory.insert(ordinal, number, head);
+        self.order.insert(ordinal, number, head);
     }
 
-    /// Takes an empty block out of the directory and frees it.
+    /// Takes an empty block out of the order and frees it.
     fn drop_block(&mut self, ordinal: usize) {
-        let number = self.directory.remove(ordinal);
+        let number = self.order.remove(ordinal);
         self.store.free.push(number);
     }
 }
 
 /// Bulk load of a [`RankIndex`] from keys in rank order. Blocks are filled to 75 %.
 #[derive(Debug)]
-pub struct Builder<const BLOCK: usize = 512> {
+pub struct Builder<const BLOCK: usize = 256> {
     index: RankIndex<BLOCK>,
     last: Option<RankKey>,
 }
@@ -424,8 +423,8 @@ impl<const BLOCK: usize> Builder<BLOCK> {
             return Err(OutOfOrder::User(key));
         }
         self.last = Some(key);
-        let blocks = self.index.directory.numbers.len();
-        match blocks.checked_sub(1).map(|last| (last, self.index.directory.len_of(last))) {
+        let blocks = self.index.order.numbers.len();
+        match blocks.checked_sub(1).map(|last| (last, self.index.order.len_of(last))) {
             Some((last, len)) if len < RankIndex::<BLOCK>::TARGET_FILL => {
                 self.index.insert_at(last, len, key);
             }
@@ -438,12 +437,12 @@ impl<const BLOCK: usize> Builder<BLOCK> {
     }
 
     /// Bytes held so far, as [`RankIndex::bytes`].
-    #[must_use]
+    #[cfg(test)]
     pub fn bytes(&self) -> usize {
         self.index.bytes()
     }
 
-    /// Returns the index, after releasing what a too large expectation has allocated.
+    /// Returns the index. Releases the memory that a too large `expected_players` has reserved.
     #[must_use]
     pub fn finish(mut self) -> RankIndex<BLOCK> {
         self.index.users.shrink_to_fit();

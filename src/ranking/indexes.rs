@@ -13,7 +13,10 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
-use tokio::{sync::{OwnedSemaphorePermit, Semaphore}, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{
@@ -219,9 +222,8 @@ impl Indexes {
             Some(end) => end,
             None => return self.limited_sql(&board).await,
         };
-        let is_current = |one: &CurrentRanking| {
-            one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id
-        };
+        let is_current =
+            |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
         let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
             && meant.meant_until.is_none_or(|until| end.read_at < until);
         if !is_meant || !end.rankings.iter().any(is_current) {
@@ -245,11 +247,7 @@ impl Indexes {
     }
 
     fn ask(&self, board: &Arc<BoardIndexes>) -> tokio::sync::oneshot::Receiver<Result<Arc<RoundEnd>>> {
-        board.rounds.ask((), || Rounds {
-            indexes: self.itself.upgrade(),
-            board: Arc::clone(board),
-            connection: None,
-        })
+        board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board), connection: None })
     }
 
     async fn limited_sql(&self, board: &BoardIndexes) -> Result<Access> {

@@ -126,18 +126,13 @@ impl Open<'_> {
     }
 
     /// A player with up to `around` players above and below.
-    pub(crate) async fn standing(
-        &self,
-        user_id: &str,
-        around: i32,
-    ) -> Result<Option<(RankingState, StoredStanding)>> {
+    pub(crate) async fn standing(&self, user_id: &str, around: i32) -> Result<Option<(RankingState, StoredStanding)>> {
         match self.access().await? {
             Access::Index(view) => {
                 let user = view.find(&[user_id.to_owned()]).await?.pop().flatten();
                 let around = u64::try_from(around).unwrap_or_default();
-                let read = |loaded: &Loaded| {
-                    (state_of(&view, loaded), user.and_then(|user| self.find(loaded, user, around)))
-                };
+                let read =
+                    |loaded: &Loaded| (state_of(&view, loaded), user.and_then(|user| self.find(loaded, user, around)));
                 let Some((state, found)) = view.read(read) else { return Ok(None) };
                 let Some(found) = found else {
                     let standing = StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() };
@@ -146,7 +141,8 @@ impl Open<'_> {
                 let ids: Vec<u32> = found.lines.iter().map(|line| line.key.user_id).collect();
                 let profiles = view.profiles(&ids).await?;
                 let rows = found.lines.iter().zip(profiles);
-                let rows = rows.map(|(line, profile)| self.row(line, profile.external_id, profile.name, profile.avatar));
+                let rows =
+                    rows.map(|(line, profile)| self.row(line, profile.external_id, profile.name, profile.avatar));
                 Ok(Some((state, standing_of(&found, rows.collect()))))
             }
             Access::Replaced => Ok(None),
@@ -178,13 +174,7 @@ impl Open<'_> {
         }
     }
 
-    async fn live_from(
-        &self,
-        view: &View,
-        limit: u32,
-        user_ids: &[String],
-        around: u32,
-    ) -> Result<Option<LiveState>> {
+    async fn live_from(&self, view: &View, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
         let users = view.find(user_ids).await?;
         let read = |loaded: &Loaded| {
             let first = self.lines(loaded, 1, limit as usize);

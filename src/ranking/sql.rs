@@ -41,7 +41,12 @@ pub(super) async fn standing(
     };
     let Some(player) = found.standings.pop() else { return Ok(None) };
     // Names are those of the statement's snapshot; nothing is cached of them.
-    let state = RankingState { version: counts.version.clone(), players: counts.players(), revision: 0, answered_by: AnsweredBy::Sql };
+    let state = RankingState {
+        version: counts.version.clone(),
+        players: counts.players(),
+        revision: 0,
+        answered_by: AnsweredBy::Sql,
+    };
     Ok(Some((state, standing_of(&meant.period, player, &counts)?)))
 }
 

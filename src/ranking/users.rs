@@ -121,7 +121,8 @@ impl Users {
             external_ids.iter().map(|id| state.directory.user_id(id)).collect()
         };
         let is_missing = |(_, found): &(&String, &Option<u32>)| found.is_none();
-        let missing: Vec<String> = external_ids.iter().zip(&found).filter(is_missing).map(|(id, _)| id.clone()).collect();
+        let missing: Vec<String> =
+            external_ids.iter().zip(&found).filter(is_missing).map(|(id, _)| id.clone()).collect();
         if !missing.is_empty() {
             let fetched = self.fetch(Missing { external_ids: missing, ..Missing::default() }).await?;
             for (id, found) in external_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
@@ -145,7 +146,8 @@ impl Users {
                 *found = fetched.by_id.get(id).cloned();
             }
         }
-        let missing = || Error::Internal("a player of a ranking is no user; `centile verify` names what is damaged".to_owned());
+        let missing =
+            || Error::Internal("a player of a ranking is no user; `centile verify` names what is damaged".to_owned());
         found.into_iter().map(|found| found.ok_or_else(missing)).collect()
     }
 

@@ -131,8 +131,11 @@ impl Store {
         user_ids: &[i64],
         external_ids: &[String],
     ) -> Result<Option<(String, i64, Vec<StoredProfile>)>> {
-        let rows = sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(&self.rounds).await?;
-        let Some((epoch, revision)) = rows.first().map(|row| (row.epoch.clone(), row.revision)) else { return Ok(None) };
+        let rows =
+            sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(&self.rounds).await?;
+        let Some((epoch, revision)) = rows.first().map(|row| (row.epoch.clone(), row.revision)) else {
+            return Ok(None);
+        };
         let profiles = rows.into_iter().map(|row| StoredProfile {
             id: row.id,
             external_id: row.external_id,
@@ -164,12 +167,9 @@ impl Store {
         alone_from: u64,
     ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
         let mut connection = self.patient_connection().await?;
-        let players = sqlx::query_scalar!(
-            r#"SELECT centile_store.player_count($1) AS "players!""#,
-            ranking.ranking_id
-        )
-        .fetch_one(&mut connection)
-        .await?;
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
+            .fetch_one(&mut connection)
+            .await?;
         if players.unsigned_abs() >= alone_from {
             let is_ours = sqlx::query_scalar!(r#"SELECT centile_store.try_index_lock() AS "is_ours!""#)
                 .fetch_one(&mut connection)
@@ -178,15 +178,14 @@ impl Store {
                 return Ok(None);
             }
         }
-        connection.execute("SET application_name = 'centile index'; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+        connection
+            .execute("SET application_name = 'centile index'; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            .await?;
         let mut snapshot = LoadSnapshot { connection, ranking };
         let Some(round) = snapshot.state().await? else { return Ok(None) };
-        let players = sqlx::query_scalar!(
-            r#"SELECT centile_store.player_count($1) AS "players!""#,
-            ranking.ranking_id
-        )
-        .fetch_one(&mut snapshot.connection)
-        .await?;
+        let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
+            .fetch_one(&mut snapshot.connection)
+            .await?;
         let Some(current) = round.rankings.first() else { return Ok(None) };
         let version = Version { epoch: round.epoch, layout: current.layout, batches: round.batches };
         Ok(Some((snapshot, version, players.unsigned_abs())))
@@ -212,8 +211,7 @@ impl LoadSnapshot {
     async fn state(&mut self) -> Result<Option<Round>> {
         let Self { connection, ranking } = self;
         let (ids, none) = ([ranking.ranking_id], None::<Vec<i64>>);
-        let query =
-            sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>);
+        let query = sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>);
         Ok(query.fetch_optional(connection).await?.map(|row| round_of!(row)))
     }
 

@@ -180,6 +180,14 @@ impl Store {
         Ok(forgotten.unsigned_abs())
     }
 
+    /// Deletes up to 10,000 batches from the feed of rank indexes, all older than an hour; returns how many.
+    pub(crate) async fn forget_batch_changes(&self) -> Result<u64> {
+        let forgotten = sqlx::query_scalar!(r#"SELECT centile.forget_batch_changes() AS "forgotten!""#)
+            .fetch_one(&self.writers)
+            .await?;
+        Ok(forgotten.unsigned_abs())
+    }
+
     /// Connections of each pool, by state: pool, state, number.
     pub(crate) fn connections(&self) -> Vec<(&'static str, &'static str, u32)> {
         [("read", &self.readers), ("index", &self.rounds), ("write", &self.recorders), ("keep", &self.keepers)]

@@ -61,7 +61,9 @@ fn now(numbers: &Numbers) -> Markup {
         td.number { (two(numbers.sum("centile_bucket_skew", &[]))) }
         td { code { "centile_bucket_skew" } }
     });
-    for (pool, what) in [("read", "reading"), ("index", "rank indexes"), ("write", "writing"), ("keep", "keeping layouts")] {
+    for (pool, what) in
+        [("read", "reading"), ("index", "rank indexes"), ("write", "writing"), ("keep", "keeping layouts")]
+    {
         let connections = |state| numbers.sum("centile_postgres_connections", &[("pool", pool), ("state", state)]);
         let (busy, idle) = (connections("busy"), connections("idle"));
         rows.push(html! {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::RankKey;
 
-/// Keys sorted best first, an array per field. The directory keeps the length.
+/// Keys sorted best first, an array per field. The order keeps the length.
 #[derive(Debug, Clone)]
 pub(super) struct Block<const BLOCK: usize> {
     pub(super) rank_keys: [i64; BLOCK],
@@ -47,13 +47,17 @@ impl<const BLOCK: usize> Block<BLOCK> {
     }
 
     /// Number of keys, among the first `len`, for which the predicate holds.
-    ///
-    /// Two rounds of independent reads wait for memory twice; a binary search waits six times.
     pub(super) fn partition_point(&self, len: usize, is_above: impl Fn(&RankKey) -> bool) -> usize {
-        const STRIDE: usize = 32;
-        let above = |slot: &usize| is_above(&self.key(*slot));
-        let start = (0..len).step_by(STRIDE).filter(above).count().saturating_sub(1) * STRIDE;
-        start + (start..len.min(start + STRIDE)).filter(above).count()
+        let (mut low, mut high) = (0, len);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_above(&self.key(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// Finds the slots with the same rank key as a slot, searching outwards: most runs are short.

@@ -10,22 +10,22 @@ use rand::{RngExt, SeedableRng};
 use super::{Builder, OutOfOrder, RankIndex, RankKey};
 
 impl<const BLOCK: usize> RankIndex<BLOCK> {
-    /// Panics unless blocks, directory and user map agree.
+    /// Panics unless blocks, order and user map agree.
     fn check(&self) {
-        let directory = &self.directory;
-        let blocks = directory.numbers.len();
-        assert_eq!((directory.heads.len(), directory.lens.len()), (blocks, blocks));
-        assert_eq!(directory.ordinals.len(), blocks + self.store.free.len());
-        assert_eq!(directory.ordinals.len(), self.store.allocated as usize);
+        let order = &self.order;
+        let blocks = order.numbers.len();
+        assert_eq!((order.heads.len(), order.lens.len()), (blocks, blocks));
+        assert_eq!(order.ordinals.len(), blocks + self.store.free.len());
+        assert_eq!(order.ordinals.len(), self.store.allocated as usize);
         assert_eq!(self.users.len, self.users.shards.iter().map(HashMap::len).sum::<usize>());
 
         let (mut before, mut last) = (0, None);
-        for (ordinal, number) in directory.numbers.iter().enumerate() {
-            let len = directory.len_of(ordinal);
+        for (ordinal, number) in order.numbers.iter().enumerate() {
+            let len = order.len_of(ordinal);
             assert!((1..=BLOCK).contains(&len), "block of {len} keys");
-            assert_eq!(directory.ordinals[*number as usize], ordinal);
-            assert_eq!(directory.before(ordinal), before, "keys before block {ordinal}");
-            assert_eq!(directory.heads[ordinal], self.store.get(*number).key(0));
+            assert_eq!(order.ordinals[*number as usize], ordinal);
+            assert_eq!(order.before(ordinal), before, "keys before block {ordinal}");
+            assert_eq!(order.heads[ordinal], self.store.get(*number).key(0));
             for key in self.store.get(*number).keys(0..len) {
                 assert!(last.is_none_or(|last| last > key), "{key:?} after {last:?}");
                 assert_eq!(self.users.get(key.user_id), Some(*number), "block of {key:?}");
@@ -130,7 +130,7 @@ fn builder_loads_in_order_and_rejects_the_rest() {
     let index = builder.finish();
     index.check();
     assert!(index.range(1).eq(keys.iter().copied()));
-    assert_eq!(index.directory.numbers.len(), 5_000_usize.div_ceil(384));
+    assert_eq!(index.order.numbers.len(), 5_000_usize.div_ceil(384));
     assert_eq!(index.place(699).unwrap().no_worse, 700);
 
     let mut builder = Builder::<8>::new(5_000);
@@ -143,7 +143,7 @@ fn builder_loads_in_order_and_rejects_the_rest() {
 
 fn fill(index: &RankIndex) -> f64 {
     index.check();
-    index.len() as f64 / (index.directory.numbers.len() * 512) as f64
+    index.len() as f64 / (index.order.numbers.len() * 256) as f64
 }
 
 fn random_index(players: u32, rng: &mut StdRng) -> RankIndex {
@@ -187,7 +187,25 @@ fn blocks_stay_full_under_typical_loads() {
         fill(&index)
     };
     for score in [-1, 500_000, 1_000_000] {
-        println!("newcomers with one score: {:.3}", newcomers(score));
-        assert!(newcomers(score) > 0.9);
+        let fill = newcomers(score);
+        println!("newcomers with score {score}: {fill:.3}");
+        assert!(fill > 0.9);
     }
+}
+
+#[test]
+fn keys_in_order_fill_blocks_and_removals_free_them() {
+    let mut index = RankIndex::new();
+    for user_id in 0..51_200 {
+        index.set(RankKey { rank_key: -i64::from(user_id), tie_key: 0, user_id });
+    }
+    assert_eq!(index.order.numbers.len(), 100);
+
+    let mut user_ids: Vec<u32> = (0..51_200).collect();
+    user_ids.shuffle(&mut StdRng::seed_from_u64(9));
+    for user_id in &user_ids[1_024..] {
+        index.remove(*user_id);
+    }
+    assert!(fill(&index) > 0.4);
+    assert!(index.store.free.len() > 90);
 }

@@ -31,9 +31,10 @@ impl UserMap {
         Self { shards, len: 0 }
     }
 
-    /// Bytes of all shards. A hash table has 8/7 slots per entry of its capacity, a power of two.
+    /// Bytes of all shards, estimated from their capacities, which are 7/8 of a power of two.
     pub(super) fn bytes(&self) -> usize {
-        let slots: usize = self.shards.iter().map(|shard| (shard.capacity() * 8 / 7).next_power_of_two()).sum();
+        let capacities = self.shards.iter().map(HashMap::capacity).filter(|capacity| *capacity > 0);
+        let slots: usize = capacities.map(|capacity| (capacity * 8 / 7).next_power_of_two()).sum();
         slots * (size_of::<(u32, u32)>() + 1) + size_of_val(&*self.shards)
     }
 

@@ -6,7 +6,7 @@ use super::RankKey;
 
 /// Blocks in rank order, with their first keys and lengths.
 #[derive(Debug, Default)]
-pub(super) struct Directory {
+pub(super) struct BlockOrder {
     /// Block number by ordinal (index in rank order).
     pub(super) numbers: Vec<u32>,
     /// First, and so best, key of each block.
@@ -19,7 +19,7 @@ pub(super) struct Directory {
     pub(super) ordinals: Vec<usize>,
 }
 
-impl Directory {
+impl BlockOrder {
     /// Balances a count (sums half a group) against a change (updates half of all groups).
     const GROUP: usize = 128;
 
