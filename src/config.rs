@@ -290,7 +290,7 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_INDEX_BOARDS", value_name = "BOARD,…", value_delimiter = ',', value_parser = value::<BoardSlug>)]
     pub index_boards: Vec<BoardSlug>,
 
-    /// Keeps `/readyz` at 503 until the boards of `--index-boards` are in memory
+    /// Keeps `/readyz` at 503 until the boards of `--index-boards` are in memory, or were refused for lack of it
     #[arg(long, env = "CENTILE_READY_WHEN_INDEXED", requires = "index_boards", value_parser = FalseyValueParser::new())]
     pub ready_when_indexed: bool,
 

@@ -78,7 +78,7 @@ impl CountsCache {
         if shared_at.is_none()
             && let Ok(bytes) = serde_json::to_vec(&known.counts)
         {
-            // Nobody waits for it.
+            // In the background: no request waits for Redis.
             let (cache, key) = (service.cache.clone(), key(ranking.ranking_id, &known.version));
             service.attend(async move { cache.put(&key, bytes).await });
         }

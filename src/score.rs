@@ -153,7 +153,7 @@ pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
     i16::try_from(hash % i32::from(board.lanes)).unwrap_or_default()
 }
 
-/// New and previous ranks of the events that want them: per event and period, read in one snapshot after the commit.
+/// New and previous ranks of the events that want them: per event and period, read after the commit.
 async fn ranks_after(
     service: &Service,
     board: &Board,

@@ -40,8 +40,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO v_event.transaction_id;
-    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
-    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
+    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[v_event.user_id]);
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;

@@ -47,8 +47,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
-    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
-    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
+    PERFORM centile_store.advance_lane(v_lane, p_at, ARRAY[v_user_id]);
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);

@@ -1,5 +1,5 @@
--- Rank indexes follow within milliseconds; one that stood still for longer than p_kept loads anew. A bounded step at a time: the oldest
--- batches of each lane are looked at, and no more than p_limit rows go.
+-- Rank indexes follow within milliseconds. An index that lags by more than p_kept loads anew. Each call looks at the oldest batches of each
+-- lane and deletes at most p_limit rows.
 CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT interval '1 hour', p_limit integer DEFAULT 10000) RETURNS bigint
 LANGUAGE sql VOLATILE
 AS $$
@@ -18,4 +18,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile.forget_batch_changes(interval, integer) IS
-'Deletes what is older from the feed of rank indexes and returns how many batches. Example: SELECT centile.forget_batch_changes();';
+'Deletes batches older than p_kept from the feed of rank indexes and returns their number. Example: SELECT centile.forget_batch_changes();';

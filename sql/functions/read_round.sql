@@ -1,10 +1,11 @@
--- One round of the rank indexes of a board: everything an instance needs to bring its indexes to the state of now, by one call in one
+-- One round of the rank indexes of a board: everything that an instance needs to bring its indexes to the current state, in one
 -- snapshot. p_ranking_ids are the rankings it has indexes of, p_batches the batch of each lane that all of them have reached, p_revision
 -- the profile revision that its directory has reached.
 --
--- The ids, periods and layouts are of those rankings that are still their period's current one. rank_keys and tie_keys hold, ranking by
--- ranking, the entries of all user_ids; NULL for a user without an entry. Without has_all_changes the indexes must load anew: the feed no
--- longer has all batches since, or they are more than p_limit. Without has_all_profiles the directory must be emptied.
+-- The result names the given rankings that their periods still point to, with periods and layouts. rank_keys and tie_keys hold, ranking by
+-- ranking, the entries of all user_ids; NULL for a user without an entry. If
+-- has_all_changes is false, the indexes must load anew: batches are missing from the feed, or there are more than p_limit. If
+-- has_all_profiles is false, the directory must be emptied.
 --
 -- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
 CREATE FUNCTION centile_store.read_round(

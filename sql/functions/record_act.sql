@@ -16,11 +16,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
-    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
-    WHERE l.board_id = p_board.id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
-
-    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
-    VALUES (p_board.id, p_lane.lane, p_lane.batch + 1, ARRAY[p_user_id]);
+    PERFORM centile_store.advance_lane(p_lane, v_at, ARRAY[p_user_id]);
 
     INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
     SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'

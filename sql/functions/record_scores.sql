@@ -192,16 +192,11 @@ BEGIN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
         END IF;
 
-        INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
-        SELECT p_board_id, p_lane, v_lane.batch + 1, array_agg(DISTINCT e.user_id)
-        FROM unnest(v_users, v_outcomes) AS e (user_id, outcome) WHERE e.outcome IS NULL;
-
         IF p_times IS NOT NULL THEN
             SELECT max(e.at) INTO v_at FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL;
         END IF;
-        UPDATE centile_store.board_lanes AS l
-        SET batch = l.batch + 1, last_at = greatest(l.last_at, v_at)
-        WHERE l.board_id = p_board_id AND l.lane = p_lane AND l.batch = v_lane.batch;
+        PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY(
+            SELECT e.user_id FROM unnest(v_users, v_outcomes) AS e (user_id, outcome) WHERE e.outcome IS NULL));
     END IF;
 
     -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.

@@ -4,4 +4,4 @@ LANGUAGE sql VOLATILE
 RETURN pg_try_advisory_lock(1128615511, 0);
 
 COMMENT ON FUNCTION centile_store.try_index_lock() IS
-'Takes the session lock of an instance that loads a rank index, if it is free. Example: SELECT centile_store.try_index_lock();';
+'Tries to take the session lock for loading a large rank index. Example: SELECT centile_store.try_index_lock();';

@@ -22,7 +22,7 @@ const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 const REQUEST_HEADERS: &str = "Authorization, Content-Type, If-None-Match, Last-Event-ID, X-Request-Id";
 /// What a page may read beside what it always may.
 const RESPONSE_HEADERS: &str = "ETag, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
-     Centile-Version, Centile-Players";
+     Centile-Version, Centile-Players, X-Centile-Source";
 /// How long a browser remembers what it may, in seconds: two hours, the most that Chromium does.
 const REMEMBERED_SECONDS: u64 = 7_200;
 

@@ -229,6 +229,7 @@ pub(super) enum ListResponse<'a> {
         (status = 200, description = "A page of the ranking, or the chosen players.", body = ListResponse,
             headers(
                 ("ETag" = String, description = "Of the top, and of everything in a closed period: for `If-None-Match`."),
+                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
                 ("Cache-Control" = String, description = "`max-age=60, must-revalidate` for a closed period that is asked for by name; else `no-cache`."),
                 ("Age" = u64, description = "Of a stale top: seconds since it was right."),
             )),
@@ -291,7 +292,7 @@ pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector(wanted.period.as_deref())?;
     let chosen = rank::chosen(&api.service, &board, &selector, &chosen_ids(&wanted.users)?).await?;
-    Ok(reply::read(&ChosenResponse::new(&board, &chosen)))
+    reply::ranked(&request, board.reading, &selector, &chosen.header, &ChosenResponse::new(&board, &chosen))
 }
 
 /// The ids asked for, each once.

@@ -1,4 +1,4 @@
-//! Batches of requests: whatever waits when a batch starts shares its answer.
+//! Batches of requests: those that wait when a batch starts share its answer.
 //!
 //! A request joins only a batch that starts after it arrived. So an answer read by the batch holds everything that was acknowledged before
 //! the request. An uncontended request starts at once.
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::{runtime::Handle, sync::oneshot};
 use tokio_util::task::TaskTracker;
 
-/// Answers one batch after another. It is made when there is something to do and dropped when there is no more.
+/// Answers one batch after another. A task creates it for the first waiting request and drops it when no request waits.
 pub(super) trait Work<T, R>: Send + 'static {
     /// The answer for all these requests.
     fn answer(&mut self, requests: Vec<T>) -> impl Future<Output = R> + Send;
@@ -30,13 +30,14 @@ struct State<T, R> {
 }
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
-    /// Up to `at_once` batches are answered at the same time, by tasks on the current runtime.
-    pub(super) fn new(at_once: usize, tasks: TaskTracker) -> Arc<Self> {
+    /// Up to `at_once` batches are answered at the same time, by tasks on `runtime`.
+    pub(super) fn new(at_once: usize, runtime: Handle, tasks: TaskTracker) -> Arc<Self> {
         let state = Mutex::new(State { waiting: Vec::new(), running: 0 });
-        Arc::new(Self { at_once, runtime: Handle::current(), tasks, state })
+        Arc::new(Self { at_once, runtime, tasks, state })
     }
 
-    /// Adds a request to the next batch; `work` answers it unless a task is about to. The receiver fails if the task panics.
+    /// Adds a request to the next batch. Starts a task with `work` unless `at_once` tasks are running. The receiver fails if the task
+    /// panics.
     pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> oneshot::Receiver<R> {
         let (reply, answer) = oneshot::channel();
         let starts = {
@@ -93,7 +94,7 @@ impl<T: Send + 'static, R: Clone + Send + 'static> Running<T, R> {
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Drop for Running<T, R> {
     fn drop(&mut self) {
-        // Only after a panic, or when the runtime ends: fail the requests that no other task will take.
+        // After a panic, or when the runtime ends: without another task, fail the waiting requests.
         if self.is_counted {
             let mut state = self.batcher.state();
             state.running -= 1;
@@ -143,7 +144,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_request_joins_only_a_batch_that_starts_after_it() {
-        let (batcher, source) = (Batcher::new(2, TaskTracker::new()), Source::new());
+        let (batcher, source) = (Batcher::new(2, Handle::current(), TaskTracker::new()), Source::new());
         let ask = |request| batcher.ask(request, || source.clone());
         let (first, second) = (ask(1), ask(2));
         settle().await;
@@ -163,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_caller_that_goes_away_leaves_the_others_their_answer() {
-        let (batcher, source) = (Batcher::new(1, TaskTracker::new()), Source::new());
+        let (batcher, source) = (Batcher::new(1, Handle::current(), TaskTracker::new()), Source::new());
         let ask = |request| batcher.ask(request, || source.clone());
         let first = ask(1);
         settle().await;
@@ -176,7 +177,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_fails_its_requests_and_no_others() {
-        let (batcher, source) = (Batcher::new(1, TaskTracker::new()), Source::new());
+        let (batcher, source) = (Batcher::new(1, Handle::current(), TaskTracker::new()), Source::new());
         let ask = |request| batcher.ask(request, || source.clone());
         let bad = ask(13);
         settle().await;

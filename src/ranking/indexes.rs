@@ -1,7 +1,7 @@
 //! The rank indexes of this instance: one per ranking that is read, within a bound on memory.
 //!
 //! A request waits for a round, which brings the indexes of its board to the state that the database has reached, and reads from memory. The
-//! round also proves which rankings are current. So an answer is as fresh as a statement of its own would be.
+//! round also proves which rankings are current. So an answer is as fresh as a separate SQL statement.
 
 use std::{
     collections::HashMap,
@@ -14,10 +14,14 @@ use std::{
 
 use chrono::{DateTime, Utc};
 use tokio::{
+    runtime::{Builder, Handle, Runtime},
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tokio_util::{
+    sync::CancellationToken,
+    task::{AbortOnDropHandle, TaskTracker},
+};
 
 use super::{
     batcher::{Batcher, Work},
@@ -37,7 +41,7 @@ use crate::{
 };
 
 /// Rounds of one board that run at the same time.
-const ROUNDS_AT_ONCE: usize = 2;
+const ROUNDS_AT_ONCE: usize = 1;
 /// Rounds after which a task gives its connection back, so that other boards have their turn.
 const ROUNDS_PER_CONNECTION: u32 = 64;
 /// How long a request waits for a round before SQL may answer it.
@@ -52,11 +56,11 @@ const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// An index that was read within this time is not dropped to make room for another.
 const IN_USE_FOR: Duration = Duration::from_mins(1);
-/// How long a ranking that could not be loaded, or for which there was no room, is answered by SQL before another try.
-const RETRY_AFTER: Duration = Duration::from_secs(10);
-/// Bytes per player by which a load is let in: what a new index takes, and a little more.
+/// Time from a failed or refused load to the next attempt. SQL answers meanwhile.
+const RETRY_AFTER: Duration = Duration::from_mins(1);
+/// Bytes per player that must be free before a load starts.
 const EXPECTED_BYTES: u64 = 48;
-/// Parts of the memory that indexes may take; the directory has the rest.
+/// Largest share of the memory for indexes, as numerator and denominator; the directory gets the rest.
 const INDEX_SHARE: (u64, u64) = (3, 4);
 
 /// The indexes of this instance.
@@ -69,10 +73,15 @@ pub(crate) struct Indexes {
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
     /// One index loads at a time.
     pub(super) loading: Semaphore,
+    /// Bytes granted to the index that is being loaded.
+    reserved: AtomicU64,
     started_at: Instant,
     tasks: TaskTracker,
     stopping: CancellationToken,
     itself: Weak<Self>,
+    /// The thread that runs rounds: one thread wakes up less often than several that share the work.
+    thread: Option<Runtime>,
+    runtime: Handle,
 }
 
 /// The indexes of a board.
@@ -80,16 +89,16 @@ pub(crate) struct Indexes {
 pub(super) struct BoardIndexes {
     pub(super) board: i32,
     rankings: RwLock<HashMap<i64, Slot>>,
-    rounds: Arc<Batcher<(), Result<Arc<RoundEnd>>>>,
+    rounds: Arc<Batcher<(), Result<Arc<RoundResult>>>>,
     sql: Arc<Semaphore>,
 }
 
-/// What there is of a ranking.
+/// State of a ranking's index.
 #[derive(Debug)]
 enum Slot {
     /// It is being loaded.
     Loading,
-    /// SQL answers until then, because loading failed, or because of the memory that it would need.
+    /// Loading failed or found no memory. SQL answers until `until`.
     Refused { name: Arc<str>, until: Instant, bytes: Option<u64> },
     /// It is in memory.
     Ready(Loaded),
@@ -110,21 +119,21 @@ pub(crate) struct Loaded {
     applied_at: Instant,
 }
 
-/// What a round has proved.
+/// Result of a round: its time, and the rankings that are current.
 #[derive(Debug)]
-struct RoundEnd {
+struct RoundResult {
     read_at: DateTime<Utc>,
     rankings: Vec<CurrentRanking>,
 }
 
-/// How a read of an open period is to be answered.
+/// Source of the answer to a read of an open period.
 #[derive(Debug)]
 pub(crate) enum Access {
-    /// From memory.
+    /// The index.
     Index(View),
-    /// By SQL; a permit, if SQL reads are limited, is to be kept until the answer is there.
+    /// SQL. Hold the permit, if there is one, until the statement has ended.
     Sql(Option<OwnedSemaphorePermit>),
-    /// The ranking is no longer the one that was meant.
+    /// The period has another ranking now. Look the period up again.
     Replaced,
 }
 
@@ -136,7 +145,7 @@ pub(crate) struct View {
     ranking_id: i64,
 }
 
-/// What operators are told of an index.
+/// Status of an index, for `/metrics` and `/ops`.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexStatus {
     /// Board and period.
@@ -153,20 +162,26 @@ impl Indexes {
     /// None yet. `memory` bounds them, with the directory, in bytes; 0 turns them off.
     pub(crate) fn new(store: Store, memory: u64, tasks: &TaskTracker, stopping: &CancellationToken) -> Arc<Self> {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
+        let thread = || Builder::new_multi_thread().worker_threads(1).thread_name("rounds").enable_all().build().ok();
+        let thread = (memory > 0).then(thread).flatten();
+        let runtime = thread.as_ref().map_or_else(Handle::current, |thread| thread.handle().clone());
         Arc::new_cyclic(|itself| Self {
-            users: Users::new(store.clone(), bytes, tasks.clone()),
+            users: Users::new(store.clone(), bytes, runtime.clone(), tasks.clone()),
             store,
             memory,
             boards: RwLock::default(),
             loading: Semaphore::new(1),
+            reserved: AtomicU64::new(0),
             started_at: Instant::now(),
             tasks: tasks.clone(),
             stopping: stopping.clone(),
             itself: itself.clone(),
+            thread,
+            runtime,
         })
     }
 
-    /// Keeps indexes current that nobody reads at the moment, and memory within its bound; until the instance stops.
+    /// Runs rounds for boards without requests and enforces the bound on memory, until the instance stops.
     pub(crate) async fn keep(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -183,13 +198,18 @@ impl Indexes {
                     answers.push(self.ask(&board));
                 }
             }
-            // A round without a caller does not begin.
+            // Keep the receivers: the batcher skips requests whose receiver is gone.
             timeout(LOOK_EVERY, futures::future::join_all(answers)).await.ok();
-            self.make_room(0).ok();
+            self.make_room();
+            for board in self.boards().values() {
+                board
+                    .rankings_mut()
+                    .retain(|_, slot| !matches!(slot, Slot::Refused { until, .. } if *until <= Instant::now()));
+            }
         }
     }
 
-    /// How a read of `ranking`, which was meant within the times of `meant`, is to be answered.
+    /// Chooses the source for a read of `ranking`. `meant` says from when until when the selector means it.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
@@ -233,12 +253,12 @@ impl Indexes {
     }
 
     /// Waits for a round that begins after this call. `None` if it takes too long and SQL may answer.
-    async fn round(&self, board: &Arc<BoardIndexes>) -> Result<Option<Arc<RoundEnd>>> {
+    async fn round(&self, board: &Arc<BoardIndexes>) -> Result<Option<Arc<RoundResult>>> {
         let mut answer = self.ask(board);
         let ended = match timeout(LAG_MAX, &mut answer).await {
             Ok(ended) => ended,
             Err(_) if board.sql.available_permits() > 0 => return Ok(None),
-            // Everybody waits: PostgreSQL is slow, and more statements would slow it down further.
+            // All SQL permits are taken. PostgreSQL is slow; more statements would slow it further.
             Err(_) => timeout(self.store.patience(), answer)
                 .await
                 .map_err(|_| Error::unavailable("too many reads are waiting already"))?,
@@ -246,7 +266,7 @@ impl Indexes {
         ended.unwrap_or_else(|_| Err(Error::unavailable("the round ended early"))).map(Some)
     }
 
-    fn ask(&self, board: &Arc<BoardIndexes>) -> tokio::sync::oneshot::Receiver<Result<Arc<RoundEnd>>> {
+    fn ask(&self, board: &Arc<BoardIndexes>) -> tokio::sync::oneshot::Receiver<Result<Arc<RoundResult>>> {
         board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board), connection: None })
     }
 
@@ -254,7 +274,9 @@ impl Indexes {
         let permit = timeout(SQL_WAIT, Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
-            _ => Err(Error::unavailable("the rank index is being loaded; too many reads are waiting already")),
+            _ => Err(Error::unavailable(
+                "the rank index cannot answer now, and too many reads by SQL are waiting already",
+            )),
         }
     }
 
@@ -268,7 +290,7 @@ impl Indexes {
             Arc::new(BoardIndexes {
                 board,
                 rankings: RwLock::default(),
-                rounds: Batcher::new(ROUNDS_AT_ONCE, self.tasks.clone()),
+                rounds: Batcher::new(ROUNDS_AT_ONCE, self.runtime.clone(), self.tasks.clone()),
                 sql: Arc::new(Semaphore::new(SQL_AT_ONCE)),
             })
         });
@@ -312,8 +334,12 @@ impl Indexes {
         let Some(indexes) = self.itself.upgrade() else { return };
         let board = Arc::clone(board);
         self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(async move {
-            let loaded = load::load(&indexes, ranking, &name).await;
+            let (of, own_name) = (Arc::clone(&indexes), Arc::clone(&name));
+            let loading = tokio::spawn(async move { load::load(&of, ranking, &own_name).await });
+            let loaded =
+                AbortOnDropHandle::new(loading).await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())));
             board.put(ranking.ranking_id, loaded, name);
+            indexes.release();
         }));
     }
 
@@ -323,18 +349,35 @@ impl Indexes {
         self.boards().values().map(of_board).sum()
     }
 
-    /// Makes room for the index of so many players, dropping indexes that were not read lately. False, and the bytes that would be needed,
-    /// if that is not enough. The directory gets what indexes leave.
-    pub(super) fn make_room(&self, players: u64) -> std::result::Result<(), u64> {
-        let (needed, most) = (players * EXPECTED_BYTES, self.memory / INDEX_SHARE.1 * INDEX_SHARE.0);
-        let mut taken = self.bytes();
-        while taken + needed > most {
+    /// Reserves memory for the index of so many players while it loads. Returns the bytes needed as `Err` if there is not enough.
+    pub(super) fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
+        let needed = players * EXPECTED_BYTES;
+        self.reserved.store(needed, Ordering::Relaxed);
+        if self.make_room() {
+            return Ok(());
+        }
+        self.release();
+        Err(needed)
+    }
+
+    /// Ends the reservation.
+    pub(super) fn release(&self) {
+        self.reserved.store(0, Ordering::Relaxed);
+    }
+
+    /// Drops indexes that were not read lately while all of them, with the one being loaded, take more than their share of the memory.
+    /// Returns false if that was not enough. The directory gets the memory that indexes leave.
+    fn make_room(&self) -> bool {
+        let most = self.memory / INDEX_SHARE.1 * INDEX_SHARE.0;
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let mut used = self.bytes() + reserved;
+        while used > most {
             let Some((bytes, board, ranking_id)) = self.least_recently_read() else { break };
             board.rankings_mut().remove(&ranking_id);
-            taken = taken.saturating_sub(bytes);
+            used = used.saturating_sub(bytes);
         }
-        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(taken + needed)).unwrap_or(usize::MAX));
-        if taken + needed > most { Err(needed) } else { Ok(()) }
+        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(used)).unwrap_or(usize::MAX));
+        used <= most
     }
 
     /// The index that was read longest ago, unless all are in use.
@@ -360,7 +403,7 @@ impl Indexes {
         u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// What operators are told: each index, those that were refused for their size, and the directory's bytes and users.
+    /// Status of each index, also of those refused for their size, and the directory's bytes and users.
     pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
         let mut all = Vec::new();
         for board in self.boards().values() {
@@ -373,6 +416,14 @@ impl Indexes {
     /// Bytes that indexes and directory may take.
     pub(crate) fn memory(&self) -> u64 {
         self.memory
+    }
+}
+
+impl Drop for Indexes {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            thread.shutdown_background();
+        }
     }
 }
 
@@ -404,15 +455,15 @@ impl BoardIndexes {
         self.rankings_mut().insert(ranking_id, slot);
     }
 
-    /// Takes in what a round has read; `asked` are the rankings that it was about, which had all reached `known`.
-    fn apply(&self, users: &Users, asked: &[i64], known: &Version, round: Round) -> RoundEnd {
+    /// Applies a round. `asked`: the rankings that it asked about. `known`: the oldest state among their indexes.
+    fn apply(&self, users: &Users, asked: &[i64], known: &Version, round: Round) -> RoundResult {
         let Round { epoch, read_at, batches, revision, rankings: current, changes, profiles } = round;
         users.apply(&epoch, revision, profiles);
         let mut rankings = self.rankings_mut();
         if epoch != known.epoch {
-            // Another life of the database: no index belongs to it.
+            // The epoch has changed: drop the indexes of the old one.
             rankings.retain(|_, slot| !matches!(slot, Slot::Ready(loaded) if loaded.version.epoch != epoch));
-            return RoundEnd { read_at, rankings: Vec::new() };
+            return RoundResult { read_at, rankings: Vec::new() };
         }
         let is_backwards = !covers(&batches, &known.batches);
         match changes {
@@ -425,7 +476,7 @@ impl BoardIndexes {
                     }
                 }
             }
-            // The feed does not reach back so far. An overlapping round may have brought an index there.
+            // The feed has a gap. Keep only indexes that a newer, overlapping round has advanced past this one.
             _ => rankings.retain(|id, slot| {
                 !asked.contains(id)
                     || !is_backwards && matches!(slot, Slot::Ready(loaded) if covers(&loaded.version.batches, &batches))
@@ -434,7 +485,7 @@ impl BoardIndexes {
         rankings.retain(|id, slot| {
             !matches!(slot, Slot::Ready(_)) || !asked.contains(id) || current.iter().any(|one| one.ranking_id == *id)
         });
-        RoundEnd { read_at, rankings: current }
+        RoundResult { read_at, rankings: current }
     }
 }
 
@@ -477,7 +528,7 @@ impl Loaded {
     pub(super) fn apply(&mut self, current: &CurrentRanking, batches: &[i64], place: usize, changes: &Changes) -> bool {
         self.applied_at = Instant::now();
         self.version.layout = self.version.layout.max(current.layout);
-        // Snapshots of one server only grow: either all lanes are as far or further, or none is further.
+        // Snapshots of one server only grow: one of two states covers the other in every lane.
         if covers(&self.version.batches, batches) {
             return true;
         }
@@ -541,17 +592,17 @@ struct Rounds {
     connection: Option<(RoundConnection, u32)>,
 }
 
-impl Work<(), Result<Arc<RoundEnd>>> for Rounds {
-    async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundEnd>> {
+impl Work<(), Result<Arc<RoundResult>>> for Rounds {
+    async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
         let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance stops")) };
         let (mut connection, ran) = match self.connection.take() {
             Some((connection, ran)) if ran < ROUNDS_PER_CONNECTION => (connection, ran),
             _ => (indexes.store.round_connection().await?, 0),
         };
-        // After the connection was had: what others have applied meanwhile need not be read again.
+        // Read the state after waiting for the connection: another round may have advanced it.
         let (asked, known) = self.known();
         if asked.is_empty() {
-            return Ok(Arc::new(RoundEnd { read_at: DateTime::UNIX_EPOCH, rankings: Vec::new() }));
+            return Ok(Arc::new(RoundResult { read_at: DateTime::UNIX_EPOCH, rankings: Vec::new() }));
         }
         let (board, revision) = (self.board.board, indexes.users.revision(&known.epoch));
         let round = connection.read(board, &asked, &known.batches, Some(revision)).await?;

@@ -1,4 +1,4 @@
-//! Loading an index: from one snapshot, while SQL answers, until it is hardly behind.
+//! Loading an index from one snapshot, and catching up with the batches since. SQL answers meanwhile.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,16 +16,16 @@ use crate::{
 };
 
 /// Instances take turns at rankings with at least as many players.
-const ALONE_FROM: u64 = 100_000;
+const EXCLUSIVE_FROM_PLAYERS: u64 = 100_000;
 /// How often an instance looks whether it is its turn.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
 /// An index is published once a round brings it no more changed users than these.
-const HARDLY_BEHIND: usize = 2_000;
+const MAX_LAG_USERS: usize = 2_000;
 /// Rounds within which it must get there.
-const MOST_ROUNDS: usize = 100;
+const MAX_ROUNDS: usize = 100;
 /// Profiles that go into the directory at once.
 const PROFILES_AT_ONCE: usize = 1_000;
-/// Below this share of players without a profile in the directory, in percent, they are left to be fetched when they are shown.
+/// At or below this percentage of missing profiles, skip the bulk copy; reads fetch them.
 const FEW_MISSING: usize = 10;
 
 /// Loads the index of a ranking. `Ok(Err(bytes))` when there is no room for it.
@@ -36,16 +36,16 @@ pub(super) async fn load(
 ) -> Result<std::result::Result<Loaded, u64>> {
     let Ok(_turn) = indexes.loading.acquire().await else { return Err(Error::unavailable("the instance stops")) };
     loop {
-        // Before the snapshot: profiles that change from here on are newer than it.
+        // Record profile changes from before the snapshot on, so that it overwrites none.
         let _filling = indexes.users.begin_load();
-        if let Some(found) = indexes.store.load_snapshot(ranking, ALONE_FROM).await? {
+        if let Some(found) = indexes.store.load_snapshot(ranking, EXCLUSIVE_FROM_PLAYERS).await? {
             return from_snapshot(indexes, ranking, name, found).await;
         }
         let is_current = |one: &NamedRanking| one.ranking == ranking;
         if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
             return Err(Error::unavailable("the ranking was replaced"));
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(RETRY_LOCK_EVERY).await;
     }
 }
 
@@ -53,11 +53,12 @@ async fn from_snapshot(
     indexes: &Indexes,
     ranking: RankingRef,
     name: &Arc<str>,
-    (mut snapshot, version, players): (LoadSnapshot, Version, u64),
+    (mut snapshot, version, players, revision): (LoadSnapshot, Version, u64, i64),
 ) -> Result<std::result::Result<Loaded, u64>> {
-    if let Err(bytes) = indexes.make_room(players) {
+    if let Err(bytes) = indexes.reserve(players) {
         return Ok(Err(bytes));
     }
+    indexes.users.start_epoch(&version.epoch, revision);
     let index = read_keys(&mut snapshot, players).await?;
     read_profiles(indexes, snapshot, &index).await?;
     let mut loaded = Loaded::new(Arc::clone(name), version, index, indexes.millis());
@@ -100,7 +101,7 @@ async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIn
 /// Takes in what has changed since the snapshot, until little is left for the first round.
 async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -> Result<()> {
     let mut connection = indexes.store.round_connection().await?;
-    for _ in 0..MOST_ROUNDS {
+    for _ in 0..MAX_ROUNDS {
         let batches = loaded.version.batches.clone();
         let round = connection.read(ranking.board, &[ranking.ranking_id], &batches, None).await?;
         let (Some(current), Some(changes)) = (round.rankings.first(), &round.changes) else {
@@ -113,7 +114,7 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         if !loaded.apply(current, &round.batches, 0, changes) {
             return Err(Error::Internal("an index holds user ids below 2^32".to_owned()));
         }
-        if behind <= HARDLY_BEHIND {
+        if behind <= MAX_LAG_USERS {
             return Ok(());
         }
     }

@@ -1,6 +1,6 @@
 //! Reads of open periods: from the rank index, or by SQL while there is none. Both give the same answers.
 //!
-//! Each gives `None` when the ranking is no longer the one that was meant.
+//! Each returns `None` if the period has another ranking now.
 
 use std::collections::HashMap;
 
@@ -291,11 +291,13 @@ pub(crate) async fn rank_changes(
         if views.contains_key(name.as_str()) {
             continue;
         }
-        match view_of(service, board, name).await? {
-            Some(view) => views.insert(name, view),
-            // A period that is closed, or has no index yet.
-            None => return service.store.rank_changes(board.id, standings).await,
-        };
+        match access_of(service, board, name).await? {
+            Some(Access::Index(view)) => {
+                views.insert(name, view);
+            }
+            // A period that is closed, or has no index yet. The permit is held to the end of the statement.
+            _permit => return service.store.rank_changes(board.id, standings).await,
+        }
     }
     let change = |(name, standing): &(&String, &StandingAfter)| {
         let user_id = u32::try_from(standing.user).ok()?;
@@ -307,15 +309,12 @@ pub(crate) async fn rank_changes(
     }
 }
 
-async fn view_of(service: &Service, board: &Board, name: &str) -> Result<Option<View>> {
+async fn access_of(service: &Service, board: &Board, name: &str) -> Result<Option<Access>> {
     let selector: PeriodSelector = name.parse()?;
     let Ok(Meant::Players(meant, Source::Live(ranking))) = period::meant(service, board, &selector).await else {
         return Ok(None);
     };
-    match service.indexes.access(board.slug.as_str(), &meant, ranking).await? {
-        Access::Index(view) => Ok(Some(view)),
-        Access::Sql(_) | Access::Replaced => Ok(None),
-    }
+    service.indexes.access(board.slug.as_str(), &meant, ranking).await.map(Some)
 }
 
 /// A player's rank, and the rank that an earlier key of the player would have now; `None` for a player without an entry.

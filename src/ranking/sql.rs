@@ -33,7 +33,7 @@ pub(super) async fn standing(
             telemetry::count_read("counts", Origin::Here);
             known
         }
-        // Known of an earlier life of the database: once more, without.
+        // The cached counts are of another epoch. Retry without them.
         _ => {
             service.counts.forget(ranking);
             return Ok(None);

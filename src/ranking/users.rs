@@ -1,4 +1,5 @@
-//! The users that answers name: external ids, names and avatars, from the directory or by one statement for all who miss some.
+//! The users that answers name: external ids, names and avatars. They come from the directory; one statement fetches missing users for all
+//! waiting callers.
 //!
 //! The directory is as fresh as the newest round: a round brings every profile that has changed since the revision that the directory had
 //! reached.
@@ -8,6 +9,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
 };
 
+use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use super::{
@@ -33,7 +35,7 @@ pub(super) struct Users {
 #[derive(Debug)]
 struct State {
     directory: Directory,
-    /// The life of the database that the profiles are of.
+    /// Epoch of the database that the profiles come from.
     epoch: String,
     /// Every change up to this profile revision is in the directory.
     revision: i64,
@@ -56,10 +58,10 @@ struct Fetched {
 }
 
 impl Users {
-    pub(super) fn new(store: Store, max_bytes: usize, tasks: TaskTracker) -> Self {
+    pub(super) fn new(store: Store, max_bytes: usize, runtime: Handle, tasks: TaskTracker) -> Self {
         let directory = Directory::new(max_bytes);
         let state = Arc::new(RwLock::new(State { directory, epoch: String::new(), revision: 0, changed: None }));
-        Self { store, state, fetches: Batcher::new(FETCHES_AT_ONCE, tasks) }
+        Self { store, state, fetches: Batcher::new(FETCHES_AT_ONCE, runtime, tasks) }
     }
 
     /// The profile revision that the directory has reached in this life of the database.
@@ -87,7 +89,7 @@ impl Users {
         }
     }
 
-    /// Takes in the profiles that have changed up to a revision; `None` if there are too many to tell.
+    /// Applies the profiles that changed up to a revision. `None`, if too many changed or the revision went back, empties the directory.
     pub(super) fn apply(&self, epoch: &str, revision: i64, changed: Option<Vec<StoredProfile>>) {
         let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && changed.is_some();
         if is_known(&self.read()) {
@@ -163,10 +165,20 @@ impl Users {
         user_ids.filter(|&id| state.directory.profile(id).is_some()).count()
     }
 
-    /// Lets the directory be filled from a snapshot that is taken after this, by one load at a time, as long as the value lives.
+    /// Starts a bulk load from a snapshot taken later. One at a time; it ends when the guard is dropped.
     pub(super) fn begin_load(&self) -> Filling<'_> {
         self.write().changed = Some(HashSet::new());
         Filling(self)
+    }
+
+    /// Empties the directory if it is of another epoch than a load's snapshot.
+    pub(super) fn start_epoch(&self, epoch: &str, revision: i64) {
+        let mut state = self.write();
+        if state.epoch != epoch {
+            state.directory.clear();
+            epoch.clone_into(&mut state.epoch);
+            state.revision = revision;
+        }
     }
 
     /// Makes room in the directory for so many more users, as far as its bound allows.

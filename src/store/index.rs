@@ -44,7 +44,7 @@ pub(crate) struct CurrentRanking {
     pub(crate) layout: i32,
 }
 
-/// The entries that all users have now whose entries have changed.
+/// Current entries of all users whose entries changed.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     /// Internal ids of the users.
@@ -159,13 +159,13 @@ impl Store {
             .collect()
     }
 
-    /// A snapshot to load a ranking from, with its state. `None` when the ranking is no longer its period's current one, or, for one with
-    /// more than `alone_from` players, while another instance loads one: they take turns.
+    /// A snapshot to load a ranking from, with version, players and profile revision. `None` if the ranking was replaced; for `alone_from` or
+    /// more players, also while another instance loads one.
     pub(crate) async fn load_snapshot(
         &self,
         ranking: RankingRef,
         alone_from: u64,
-    ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
+    ) -> Result<Option<(LoadSnapshot, Version, u64, i64)>> {
         let mut connection = self.patient_connection().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut connection)
@@ -188,7 +188,7 @@ impl Store {
             .await?;
         let Some(current) = round.rankings.first() else { return Ok(None) };
         let version = Version { epoch: round.epoch, layout: current.layout, batches: round.batches };
-        Ok(Some((snapshot, version, players.unsigned_abs())))
+        Ok(Some((snapshot, version, players.unsigned_abs(), round.revision)))
     }
 }
 
@@ -219,7 +219,7 @@ impl LoadSnapshot {
     pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
         for bucket in (0..100).rev() {
-            // Two numbers of ours: COPY takes no parameters.
+            // COPY takes no parameters. Both values are integers of our own.
             let copy = format!(
                 "COPY (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_{bucket:02} WHERE ranking_id = {ranking_id} \
                  ORDER BY ranking_id DESC, rank_key DESC, tie_key DESC, user_key DESC) TO STDOUT (FORMAT binary)"
@@ -248,7 +248,7 @@ impl LoadSnapshot {
         .await
     }
 
-    /// Gives rows to `take` until it returns false, after which the connection is of no more use.
+    /// Passes rows to `take` until it returns false. The connection is unusable after an early stop.
     async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
         let mut rows = self.connection.copy_out_raw(copy).await?;
         let mut is_first = true;

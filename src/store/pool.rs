@@ -4,7 +4,7 @@
 //! has no limit of its own. So each statement has one here, and so has the test that a connection passes before it goes back.
 //!
 //! Where it pays, a few connections are used before all others. A connection makes a plan of its own for each of the 100 bucket tables, and sqlx's pool
-//! hands its connections out in turn: over sixteen of them a rank took twice as long as over two, long after the start.
+//! hands its connections out in turn: over many of them batches took twice as long as over two, long after the start.
 
 use std::{io, time::Duration};
 
