@@ -409,14 +409,18 @@ impl BoardIndexes {
         let Round { epoch, read_at, batches, revision, rankings: current, changes, profiles } = round;
         users.apply(&epoch, revision, profiles);
         let mut rankings = self.rankings_mut();
+        let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
+            rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
+        };
+        // Another life of the database: no index of an earlier one belongs to it.
+        drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
         if epoch != known.epoch {
-            // Another life of the database: no index belongs to it.
-            rankings.retain(|_, slot| !matches!(slot, Slot::Ready(loaded) if loaded.version.epoch != epoch));
             return RoundEnd { read_at, rankings: Vec::new() };
         }
-        let is_backwards = !covers(&batches, &known.batches);
         match changes {
-            Some(changes) if !is_backwards => {
+            // Batches went backwards: the database was restored in place.
+            _ if !covers(&batches, &known.batches) => drop_if(&mut rankings, &|id, _| asked.contains(&id)),
+            Some(changes) => {
                 for (place, one) in current.iter().enumerate() {
                     if let Some(Slot::Ready(loaded)) = rankings.get_mut(&one.ranking_id)
                         && !loaded.apply(one, &batches, place, &changes)
@@ -425,15 +429,12 @@ impl BoardIndexes {
                     }
                 }
             }
-            // The feed does not reach back so far. An overlapping round may have brought an index there.
-            _ => rankings.retain(|id, slot| {
-                !asked.contains(id)
-                    || !is_backwards && matches!(slot, Slot::Ready(loaded) if covers(&loaded.version.batches, &batches))
-            }),
+            // The feed does not reach back so far. An overlapping round or a load may have brought an index there.
+            None => {
+                drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches))
+            }
         }
-        rankings.retain(|id, slot| {
-            !matches!(slot, Slot::Ready(_)) || !asked.contains(id) || current.iter().any(|one| one.ranking_id == *id)
-        });
+        drop_if(&mut rankings, &|id, _| asked.contains(&id) && !current.iter().any(|one| one.ranking_id == id));
         RoundEnd { read_at, rankings: current }
     }
 }
