@@ -58,6 +58,7 @@ async fn from_snapshot(
     if let Err(bytes) = indexes.make_room(players) {
         return Ok(Err(bytes));
     }
+    indexes.users.begin_at(&version.epoch, snapshot.revision);
     let index = read_keys(&mut snapshot, players).await?;
     read_profiles(indexes, snapshot, &index).await?;
     let mut loaded = Loaded::new(Arc::clone(name), version, index, indexes.millis());

@@ -169,6 +169,16 @@ impl Users {
         Filling(self)
     }
 
+    /// Says of which life of the database and of which profile revision the snapshot of the first load is. Without that the first round
+    /// would begin the directory anew.
+    pub(super) fn begin_at(&self, epoch: &str, revision: i64) {
+        let mut state = self.write();
+        if state.epoch.is_empty() {
+            epoch.clone_into(&mut state.epoch);
+            state.revision = revision;
+        }
+    }
+
     /// Makes room in the directory for so many more users, as far as its bound allows.
     pub(super) fn reserve(&self, users: usize) {
         self.write().directory.reserve(users);
