@@ -21,6 +21,7 @@ use crate::{
         TestDb, amount, layout,
         oracle::{Mode, Rules, Ties},
         random::{KINDS, Source},
+        wait::until_some,
     },
 };
 
@@ -203,8 +204,14 @@ impl<'a> Arena<'a> {
     async fn query(&mut self, board: &str, period: &str) {
         let users: Vec<&String> = self.users.sample(&mut self.rng, 50).collect();
         let (path, body) = (format!("/v1/boards/{board}/scores/query"), json!({"users": users, "period": period}));
-        let index = self.pair.index.post(&path, &body).await.is(200);
-        assert_eq!(index, self.pair.sql.post(&path, &body).await.is(200), "{body}");
+        let sql = self.pair.sql.post(&path, &body).await;
+        assert_eq!((sql.status, source(&sql)), (200, "sql"), "{sql:?}");
+        let look = async || {
+            let index = self.pair.index.post(&path, &body).await;
+            assert_eq!((index.status, &index.body), (200, &sql.body), "{body}");
+            (source(&index) == "index").then_some(())
+        };
+        until_some("the index answers a query", look).await;
     }
 
     /// While scores are written: answers that name the same version are the same.
