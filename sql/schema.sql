@@ -549,6 +549,25 @@ $$;
 
 COMMENT ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) IS 'How a player''s rank is made up: each step with its value, its time and the statement that gives it, for the owner or the service. Example: SELECT step, what, value FROM centile.explain_rank(''main'', ''ann'', ''week:2024-01-15'') WHERE what <> ''version'';';
 
+CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT '01:00:00'::interval, p_limit integer DEFAULT 10000) RETURNS bigint
+    LANGUAGE sql
+    AS $$
+    WITH gone AS (
+        DELETE FROM centile_store.batch_changes c
+        USING (SELECT o.board_id, o.lane, o.batch
+               FROM centile_store.boards b
+               CROSS JOIN generate_series(0, b.lanes - 1) AS n
+               CROSS JOIN LATERAL (SELECT x.board_id, x.lane, x.batch, x.changed_at FROM centile_store.batch_changes x
+                                   WHERE x.board_id = b.id AND x.lane = n ORDER BY x.batch LIMIT p_limit) o
+               WHERE o.changed_at < now() - p_kept
+               LIMIT p_limit) old
+        WHERE c.board_id = old.board_id AND c.lane = old.lane AND c.batch = old.batch
+        RETURNING 1)
+    SELECT count(*) FROM gone
+$$;
+
+COMMENT ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) IS 'Deletes what is older from the feed of rank indexes and returns how many batches. Example: SELECT centile.forget_batch_changes();';
+
 CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
     LANGUAGE sql
     AS $$
@@ -11737,6 +11756,65 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
+CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_lanes   smallint;
+    v_missing bigint;
+    v_found   bigint;
+BEGIN
+    epoch := centile.epoch();
+    read_at := statement_timestamp();
+    SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
+    batches := centile_store.lane_batches(p_board_id, v_lanes);
+    SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
+    INTO ranking_ids, period_ids, layouts
+    FROM unnest(p_ranking_ids) WITH ORDINALITY AS r (id, place)
+    JOIN centile_store.rankings g ON g.id = r.id AND g.board_id = p_board_id
+    JOIN centile_store.periods p ON p.id = g.period_id AND p.ranking_id = g.id;
+
+    has_all_changes := true;
+    IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
+        SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, has_all_changes
+        FROM unnest(p_batches, batches) AS b (known, now);
+        has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
+        IF has_all_changes THEN
+            WITH change AS MATERIALIZED (
+                SELECT c.user_ids
+                FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
+                CROSS JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
+                                    WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c)
+            SELECT (SELECT count(*) FROM change), ARRAY(SELECT DISTINCT u.id FROM change CROSS JOIN unnest(change.user_ids) AS u (id))
+            INTO v_found, user_ids;
+            has_all_changes := v_found = v_missing;
+        END IF;
+        IF has_all_changes AND user_ids <> '{}' AND ranking_ids <> '{}' THEN
+            SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
+            INTO rank_keys, tie_keys
+            FROM unnest(ranking_ids) WITH ORDINALITY AS r (id, place)
+            CROSS JOIN unnest(user_ids) WITH ORDINALITY AS u (id, place)
+            LEFT JOIN LATERAL (SELECT l.rank_key, l.tie_key FROM centile_store.leaderboard l
+                               WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l ON true;
+        END IF;
+    END IF;
+
+    has_all_profiles := true;
+    SELECT v.revision INTO revision FROM centile_store.profile_revision v;
+    IF revision > p_revision THEN
+        SELECT count(*) <= 1000, array_agg(u.id), array_agg(u.external_id), array_agg(u.name), array_agg(u.avatar)
+        INTO has_all_profiles, profile_ids, external_ids, names, avatars
+        FROM (SELECT * FROM centile_store.users u WHERE u.profile_revision > p_revision AND u.profile_revision > 0
+              ORDER BY u.profile_revision LIMIT 1001) u;
+    ELSIF revision < p_revision THEN
+        has_all_profiles := false;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) IS 'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+
 CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
@@ -11793,6 +11871,9 @@ BEGIN
     RETURNING id INTO v_id;
     UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
     WHERE l.board_id = p_board.id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
+
+    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
+    VALUES (p_board.id, p_lane.lane, p_lane.batch + 1, ARRAY[p_user_id]);
 
     INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
     SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'
@@ -11987,6 +12068,10 @@ BEGIN
         IF p_times IS NOT NULL THEN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
         END IF;
+
+        INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
+        SELECT p_board_id, p_lane, v_lane.batch + 1, array_agg(DISTINCT e.user_id)
+        FROM unnest(v_users, v_outcomes) AS e (user_id, outcome) WHERE e.outcome IS NULL;
 
         IF p_times IS NOT NULL THEN
             SELECT max(e.at) INTO v_at FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL;
@@ -14829,6 +14914,12 @@ CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
 
 COMMENT ON FUNCTION centile_store.try_closing_lock() IS 'Takes the lock of whoever closes periods, if it is free. Example: SELECT centile_store.try_closing_lock();';
 
+CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
+    LANGUAGE sql
+    RETURN pg_try_advisory_lock(1128615511, 0);
+
+COMMENT ON FUNCTION centile_store.try_index_lock() IS 'Takes the session lock of an instance that loads a rank index, if it is free. Example: SELECT centile_store.try_index_lock();';
+
 CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
     LANGUAGE plpgsql STABLE
     AS $$
@@ -15719,6 +15810,18 @@ ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDEN
     CACHE 1
 );
 
+CREATE TABLE centile_store.batch_changes (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    batch bigint NOT NULL,
+    user_ids bigint[] NOT NULL,
+    changed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
+)
+WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', toast_tuple_target='8160');
+ALTER TABLE ONLY centile_store.batch_changes ALTER COLUMN user_ids SET STORAGE EXTERNAL;
+
+COMMENT ON TABLE centile_store.batch_changes IS 'Users whose entries a batch changed, kept for an hour. A batch without a row changed more than this can tell: rank indexes that have not seen it load anew.';
+
 CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,
     user_id bigint NOT NULL,
@@ -15892,6 +15995,9 @@ ALTER TABLE ONLY centile_store.archive_differences
 ALTER TABLE ONLY centile_store.audit_log
     ADD CONSTRAINT audit_log_pkey PRIMARY KEY (id);
 
+ALTER TABLE ONLY centile_store.batch_changes
+    ADD CONSTRAINT batch_changes_pkey PRIMARY KEY (board_id, lane, batch);
+
 ALTER TABLE ONLY centile_store.board_lanes
     ADD CONSTRAINT board_lanes_pkey PRIMARY KEY (board_id, lane, batch);
 
@@ -16009,6 +16115,8 @@ CREATE INDEX stripes_bucket_idx ON centile_store.stripes USING btree (ranking_id
 
 CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
+CREATE INDEX users_profile_revision_idx ON centile_store.users USING btree (profile_revision) WHERE (profile_revision > 0);
+
 ALTER TABLE ONLY centile_store.archive_differences
     ADD CONSTRAINT archive_differences_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
 
@@ -16101,6 +16209,9 @@ GRANT ALL ON FUNCTION centile.erase_user(p_user text, p_actor text, p_request te
 REVOKE ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_reader;
 GRANT ALL ON FUNCTION centile.explain_rank(p_board text, p_user text, p_period text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.forget_decided_events(p_limit integer, p_keep interval) TO centile_service;
@@ -16544,6 +16655,9 @@ GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centil
 REVOKE ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
 
@@ -16633,6 +16747,9 @@ GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket s
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.try_index_lock() FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
@@ -16744,6 +16861,8 @@ GRANT SELECT ON TABLE centile.webhooks TO centile_reader;
 GRANT SELECT ON TABLE centile.webhooks TO centile_service;
 
 GRANT SELECT ON TABLE centile_store.applied_sql TO centile_service;
+
+GRANT SELECT,INSERT,DELETE ON TABLE centile_store.batch_changes TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_players TO centile_service;
 

@@ -34,7 +34,7 @@ BEGIN
 
     has_all_changes := true;
     IF batches IS DISTINCT FROM p_batches AND p_batches IS NOT NULL THEN
-        SELECT sum(b.now - b.known), bool_and(b.now >= b.known) INTO v_missing, has_all_changes
+        SELECT sum(b.now - b.known), bool_and(coalesce(b.now >= b.known, false)) INTO v_missing, has_all_changes
         FROM unnest(p_batches, batches) AS b (known, now);
         has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
         IF has_all_changes THEN

@@ -292,7 +292,7 @@ pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector(wanted.period.as_deref())?;
     let chosen = rank::chosen(&api.service, &board, &selector, &chosen_ids(&wanted.users)?).await?;
-    reply::ranked(&request, board.reading, &selector, &chosen.header, &ChosenResponse::new(&board, &chosen))
+    Ok(reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen)))
 }
 
 /// The ids asked for, each once.

@@ -25,6 +25,13 @@ pub(super) fn read(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
 }
 
+/// What was read about an open period, or about any by a body: there is no tag.
+pub(super) fn untagged(about: &Header, body: &impl Serialize) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
+    response.json(body)
+}
+
 /// What was read about the period that `selector` means. Of a closed one with its tag, or 304 when `request` names that.
 pub(super) fn ranked(
     request: &HttpRequest,
@@ -34,9 +41,7 @@ pub(super) fn ranked(
     body: &impl Serialize,
 ) -> Result<HttpResponse> {
     let Some(etag) = &about.etag else {
-        let mut response = HttpResponse::Ok();
-        response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
-        return Ok(response.json(body));
+        return Ok(untagged(about, body));
     };
     tagged(request, etag, lifetime(reading, selector, true), about.answered_by, || {
         serde_json::to_vec(body)

@@ -460,14 +460,18 @@ impl BoardIndexes {
         let Round { epoch, read_at, batches, revision, rankings: current, changes, profiles } = round;
         users.apply(&epoch, revision, profiles);
         let mut rankings = self.rankings_mut();
+        let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
+            rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
+        };
+        // Indexes of another epoch are of another state of the database.
+        drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
         if epoch != known.epoch {
-            // The epoch has changed: drop the indexes of the old one.
-            rankings.retain(|_, slot| !matches!(slot, Slot::Ready(loaded) if loaded.version.epoch != epoch));
             return RoundResult { read_at, rankings: Vec::new() };
         }
-        let is_backwards = !covers(&batches, &known.batches);
         match changes {
-            Some(changes) if !is_backwards => {
+            // Batches went backwards: the database was restored in place.
+            _ if !covers(&batches, &known.batches) => drop_if(&mut rankings, &|id, _| asked.contains(&id)),
+            Some(changes) => {
                 for (place, one) in current.iter().enumerate() {
                     if let Some(Slot::Ready(loaded)) = rankings.get_mut(&one.ranking_id)
                         && !loaded.apply(one, &batches, place, &changes)
@@ -476,15 +480,12 @@ impl BoardIndexes {
                     }
                 }
             }
-            // The feed has a gap. Keep only indexes that a newer, overlapping round has advanced past this one.
-            _ => rankings.retain(|id, slot| {
-                !asked.contains(id)
-                    || !is_backwards && matches!(slot, Slot::Ready(loaded) if covers(&loaded.version.batches, &batches))
-            }),
+            // The feed has a gap. Keep only indexes that an overlapping round or a load has advanced past this one.
+            None => {
+                drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches))
+            }
         }
-        rankings.retain(|id, slot| {
-            !matches!(slot, Slot::Ready(_)) || !asked.contains(id) || current.iter().any(|one| one.ranking_id == *id)
-        });
+        drop_if(&mut rankings, &|id, _| asked.contains(&id) && !current.iter().any(|one| one.ranking_id == id));
         RoundResult { read_at, rankings: current }
     }
 }

@@ -53,12 +53,12 @@ async fn from_snapshot(
     indexes: &Indexes,
     ranking: RankingRef,
     name: &Arc<str>,
-    (mut snapshot, version, players, revision): (LoadSnapshot, Version, u64, i64),
+    (mut snapshot, version, players): (LoadSnapshot, Version, u64),
 ) -> Result<std::result::Result<Loaded, u64>> {
     if let Err(bytes) = indexes.reserve(players) {
         return Ok(Err(bytes));
     }
-    indexes.users.start_epoch(&version.epoch, revision);
+    indexes.users.start_epoch(&version.epoch, snapshot.revision);
     let index = read_keys(&mut snapshot, players).await?;
     read_profiles(indexes, snapshot, &index).await?;
     let mut loaded = Loaded::new(Arc::clone(name), version, index, indexes.millis());

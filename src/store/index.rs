@@ -86,6 +86,8 @@ pub(crate) struct RoundConnection(Held);
 pub(crate) struct LoadSnapshot {
     connection: PgConnection,
     ranking: RankingRef,
+    /// Its profile revision.
+    pub(crate) revision: i64,
 }
 
 macro_rules! round_of {
@@ -159,13 +161,13 @@ impl Store {
             .collect()
     }
 
-    /// A snapshot to load a ranking from, with version, players and profile revision. `None` if the ranking was replaced; for `alone_from` or
+    /// A snapshot to load a ranking from, with version and players. `None` if the ranking was replaced; for `alone_from` or
     /// more players, also while another instance loads one.
     pub(crate) async fn load_snapshot(
         &self,
         ranking: RankingRef,
         alone_from: u64,
-    ) -> Result<Option<(LoadSnapshot, Version, u64, i64)>> {
+    ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
         let mut connection = self.patient_connection().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut connection)
@@ -181,14 +183,15 @@ impl Store {
         connection
             .execute("SET application_name = 'centile index'; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             .await?;
-        let mut snapshot = LoadSnapshot { connection, ranking };
+        let mut snapshot = LoadSnapshot { connection, ranking, revision: 0 };
         let Some(round) = snapshot.state().await? else { return Ok(None) };
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut snapshot.connection)
             .await?;
         let Some(current) = round.rankings.first() else { return Ok(None) };
+        snapshot.revision = round.revision;
         let version = Version { epoch: round.epoch, layout: current.layout, batches: round.batches };
-        Ok(Some((snapshot, version, players.unsigned_abs(), round.revision)))
+        Ok(Some((snapshot, version, players.unsigned_abs())))
     }
 }
 
@@ -209,7 +212,7 @@ impl RoundConnection {
 
 impl LoadSnapshot {
     async fn state(&mut self) -> Result<Option<Round>> {
-        let Self { connection, ranking } = self;
+        let Self { connection, ranking, .. } = self;
         let (ids, none) = ([ranking.ranking_id], None::<Vec<i64>>);
         let query = sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>);
         Ok(query.fetch_optional(connection).await?.map(|row| round_of!(row)))

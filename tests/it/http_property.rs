@@ -4,7 +4,7 @@
 //! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`.
 
 mod board;
-mod client;
+pub mod client;
 mod reads;
 
 use std::collections::BTreeMap;

@@ -125,6 +125,26 @@ impl TestDb {
         Self { url: postgres.url(&name), name, admin_url, pg_dump: postgres.program("pg_dump") }
     }
 
+    /// Exchanges the contents of two databases, as a restore would: each address leads to the other's. All sessions end.
+    pub async fn exchange(&self, other: &Self) {
+        let (one, two) = (&self.name, &other.name);
+        let statements = [
+            format!("ALTER DATABASE {one} ALLOW_CONNECTIONS false"),
+            format!("ALTER DATABASE {two} ALLOW_CONNECTIONS false"),
+            format!(
+                "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname IN ('{one}', '{two}')"
+            ),
+            format!("ALTER DATABASE {one} RENAME TO {one}_away"),
+            format!("ALTER DATABASE {two} RENAME TO {one}"),
+            format!("ALTER DATABASE {one}_away RENAME TO {two}"),
+            format!("ALTER DATABASE {one} ALLOW_CONNECTIONS true"),
+            format!("ALTER DATABASE {two} ALLOW_CONNECTIONS true"),
+        ];
+        for statement in statements {
+            execute(&self.admin_url, statement).await.unwrap();
+        }
+    }
+
     /// Its address, for a superuser.
     pub fn url(&self) -> &str {
         &self.url

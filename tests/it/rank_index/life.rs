@@ -1,0 +1,127 @@
+//! Another life of the database under a running instance: nothing is answered from the life before.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{INDEXED, Sums, from_index, source};
+use crate::{
+    http_api::site::{Answer, Site},
+    support::{TestDb, amount, load::PATIENT, make_key, redis_url, spawn_serve, wait::until_some},
+};
+
+/// What is answered once the instance has found the database again.
+async fn answered(site: &Site, path: &str) -> Answer {
+    until_some("the instance finds the database", async || {
+        let answer = site.get(path).await;
+        (answer.status != 503).then_some(answer)
+    })
+    .await
+}
+
+async fn score(db: &TestDb, sums: &mut Sums, user: &str, points: i64) {
+    db.execute(&format!("SELECT centile.submit_score('main', '{user}', {points})")).await;
+    sums.add(user, points);
+}
+
+/// The first answers, and those of the index once it is loaded, are these.
+async fn shows(site: &Site, sums: &Sums) {
+    for user in sums.0.keys() {
+        let path = format!("/v1/boards/main/scores/{user}?around=1");
+        let first = answered(site, &path).await.is(200);
+        for told in [first, from_index(site, &path).await] {
+            assert_eq!((&told["score"], &told["rank"]), (&json!(sums.0[user]), &json!(sums.rank(user))), "{told}");
+            assert_eq!((&told["players"], &told["user_name"]), (&json!(sums.0.len()), &json!(user)), "{told}");
+        }
+    }
+    for user in ["lost", "swapped"].iter().filter(|user| !sums.0.contains_key(**user)) {
+        assert_eq!(answered(site, &format!("/v1/boards/main/scores/{user}")).await.status, 404);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_earlier_state_of_the_database_is_answered_at_once() {
+    let db = TestDb::new().await;
+    // One lane: a score is a batch, and the numbers of batches come again.
+    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
+    db.execute("SELECT centile.create_board('beside', p_lanes => 1::smallint, p_periods => '{all_time}')").await;
+    let mut sums = Sums::default();
+    for n in 0..20 {
+        score(&db, &mut sums, &format!("p{n}"), n * 5 % 13).await;
+        db.execute(&format!("SELECT centile.submit_score('beside', 'p{n}', 1)")).await;
+    }
+    for round in 0..amount(2, 20) {
+        let copy = db.copy().await;
+        let serve = spawn_serve(&db, Some(&redis_url().await), &[&INDEXED[..], &PATIENT[..]].concat()).await;
+        let site = Site::of(serve, db.url());
+        shows(&site, &sums).await;
+        from_index(&site, "/v1/boards/beside/distribution").await;
+        // What will be lost, though it was seen and is in the index: scores, a newcomer, a name.
+        let mut lost = sums.clone();
+        for (user, points) in [("p1", 50), ("lost", 7), ("p2", 3)] {
+            score(&db, &mut lost, user, points).await;
+        }
+        shows(&site, &lost).await;
+        // As many batches, with other players: only the epoch tells them apart. The internal ids of newcomers come again too.
+        for (user, points) in [("p3", 60), (if round == 0 { "swapped" } else { "p4" }, 9), ("p5", 4)] {
+            score(&copy, &mut sums, user, points).await;
+        }
+        if round % 2 == 1 {
+            score(&copy, &mut sums, "p6", 1).await;
+        }
+        db.exchange(&copy).await;
+        shows(&site, &sums).await;
+        let beside = answered(&site, "/v1/boards/beside/scores?from=2&limit=1000").await;
+        assert_eq!(
+            (beside.status, &beside.body["players"]),
+            (200, &json!(20)),
+            "{} {:?}",
+            source(&beside),
+            beside.body
+        );
+        // And life goes on, on what is there now.
+        score(&db, &mut sums, "p7", 11).await;
+        shows(&site, &sums).await;
+        // The keys of before the restore are lost.
+        let key = make_key(db.url(), &["--role", "server"]);
+        let event = json!({"user_id": "p8", "points": 2}).to_string();
+        site.json(Method::POST, "/v1/boards/main/scores", &key, event).await.is(200);
+        sums.add("p8", 2);
+        shows(&site, &sums).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_that_are_restored_in_place_are_answered_at_once() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}')").await;
+    let mut sums = Sums::default();
+    for n in 0..20 {
+        score(&db, &mut sums, &format!("p{n}"), n * 5 % 13).await;
+    }
+    let dump = db.pg_dump(&["--data-only", "--inserts", "--schema=centile_store"]);
+    let inserts: Vec<&str> = dump.lines().filter(|line| !line.starts_with('\\')).collect();
+    let serve = spawn_serve(&db, None, &[&INDEXED[..], &PATIENT[..]].concat()).await;
+    let site = Site::of(serve, db.url());
+    shows(&site, &sums).await;
+    let mut lost = sums.clone();
+    for n in 0..10 {
+        score(&db, &mut lost, &format!("p{n}"), 100 - n).await;
+    }
+    shows(&site, &lost).await;
+    // The epoch stays, for it is the same database; the numbers of batches go back.
+    let tables: String = sqlx::query_scalar(
+        "SELECT string_agg(oid::regclass::text, ', ') FROM pg_class
+         WHERE relnamespace = 'centile_store'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition",
+    )
+    .fetch_one(&db.pool().await)
+    .await
+    .unwrap();
+    let restore = format!(
+        "BEGIN; SET LOCAL session_replication_role = replica; TRUNCATE {tables}; {}; COMMIT",
+        inserts.join("\n")
+    );
+    db.execute(&restore).await;
+    shows(&site, &sums).await;
+    score(&db, &mut sums, "p7", 11).await;
+    shows(&site, &sums).await;
+}
