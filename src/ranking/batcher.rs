@@ -146,7 +146,9 @@ mod tests {
     async fn a_request_joins_only_a_batch_that_starts_after_it() {
         let (batcher, source) = (Batcher::new(2, Handle::current(), TaskTracker::new()), Source::new());
         let ask = |request| batcher.ask(request, || source.clone());
-        let (first, second) = (ask(1), ask(2));
+        let first = ask(1);
+        settle().await;
+        let second = ask(2);
         settle().await;
         assert_eq!(source.begun.load(Ordering::SeqCst), 2, "two batches run at once");
         let waiting = [ask(3), ask(4), ask(5)];

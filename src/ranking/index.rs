@@ -436,12 +436,6 @@ impl<const BLOCK: usize> Builder<BLOCK> {
         Ok(())
     }
 
-    /// Bytes held so far, as [`RankIndex::bytes`].
-    #[cfg(test)]
-    pub fn bytes(&self) -> usize {
-        self.index.bytes()
-    }
-
     /// Returns the index. Releases the memory that a too large `expected_players` has reserved.
     #[must_use]
     pub fn finish(mut self) -> RankIndex<BLOCK> {
