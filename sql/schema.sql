@@ -99,8 +99,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_event.user_id, 'score', v_event.points, v_event.tiebreak, v_event.reason, v_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO v_event.transaction_id;
-    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
-    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
+    PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY[v_event.user_id]);
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_event.user_id]);
     PERFORM centile_store.decide_event(v_event, 'accepted', p_reason, p_actor);
     RETURN v_event.transaction_id;
@@ -162,8 +161,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
     VALUES (v_board.id, v_user_id, 'score', p_points, p_tiebreak, p_reason, p_at, v_lane.lane, v_lane.batch + 1)
     RETURNING id INTO transaction_id;
-    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
-    WHERE l.board_id = v_board.id AND l.lane = v_lane.lane AND l.batch = v_lane.batch;
+    PERFORM centile_store.advance_lane(v_lane, p_at, ARRAY[v_user_id]);
     PERFORM centile_store.recompute_entries(v_lane.lane, v_rankings, ARRAY[v_user_id]);
 
     PERFORM centile_store.mark_corrected(v_closed);
@@ -566,7 +564,7 @@ CREATE FUNCTION centile.forget_batch_changes(p_kept interval DEFAULT '01:00:00':
     SELECT count(*) FROM gone
 $$;
 
-COMMENT ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) IS 'Deletes what is older from the feed of rank indexes and returns how many batches. Example: SELECT centile.forget_batch_changes();';
+COMMENT ON FUNCTION centile.forget_batch_changes(p_kept interval, p_limit integer) IS 'Deletes batches older than p_kept from the feed of rank indexes and returns their number. Example: SELECT centile.forget_batch_changes();';
 
 CREATE FUNCTION centile.forget_decided_events(p_limit integer DEFAULT 10000, p_keep interval DEFAULT '90 days'::interval) RETURNS bigint
     LANGUAGE sql
@@ -1280,6 +1278,30 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) IS 'An array of counts with changes added at some places. Example: SELECT centile_store.add_at(''{5,0,7}''::bigint[], ''{1,3}'', ''{1,-2}'');';
+
+CREATE TABLE centile_store.board_lanes (
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    batch bigint DEFAULT 0 NOT NULL,
+    last_at timestamp with time zone DEFAULT '2000-01-01 00:00:00+00'::timestamp with time zone NOT NULL
+)
+WITH (fillfactor='20');
+
+COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks. Found from the highest batch down.';
+
+CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    UPDATE centile_store.board_lanes AS l
+    SET batch = l.batch + 1, last_at = greatest(l.last_at, p_at)
+    WHERE l.board_id = p_lane.board_id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
+    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
+    VALUES (p_lane.board_id, p_lane.lane, p_lane.batch + 1, ARRAY(SELECT DISTINCT u.id FROM unnest(p_user_ids) AS u (id)));
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) IS 'Raises the batch number of a locked lane and records the users whose entries the batch changed. Example: SELECT centile_store.advance_lane(l, now(), ''{1}'') FROM centile_store.board_lanes l WHERE l.board_id = 1 AND l.lane = 0;';
 
 CREATE FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) RETURNS TABLE(rank_key bigint, players bigint)
     LANGUAGE plpgsql STABLE
@@ -9113,16 +9135,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.load_rejects() IS 'Lines of a load that cannot be taken. Example: SELECT centile_store.make_load_tables(), (SELECT count(*) FROM centile_store.load_rejects()) AS rejects;';
 
-CREATE TABLE centile_store.board_lanes (
-    board_id integer NOT NULL,
-    lane smallint NOT NULL,
-    batch bigint DEFAULT 0 NOT NULL,
-    last_at timestamp with time zone DEFAULT '2000-01-01 00:00:00+00'::timestamp with time zone NOT NULL
-)
-WITH (fillfactor='20');
-
-COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks. Found from the highest batch down.';
-
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
     AS $$
@@ -11869,11 +11881,7 @@ BEGIN
     INSERT INTO centile_store.score_transactions (board_id, user_id, kind, reason, voids_id, occurred_at, lane, batch)
     VALUES (p_board.id, p_user_id, p_kind, p_reason, p_voids_id, v_at, p_lane.lane, p_lane.batch + 1)
     RETURNING id INTO v_id;
-    UPDATE centile_store.board_lanes AS l SET batch = l.batch + 1, last_at = v_at
-    WHERE l.board_id = p_board.id AND l.lane = p_lane.lane AND l.batch = p_lane.batch;
-
-    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
-    VALUES (p_board.id, p_lane.lane, p_lane.batch + 1, ARRAY[p_user_id]);
+    PERFORM centile_store.advance_lane(p_lane, v_at, ARRAY[p_user_id]);
 
     INSERT INTO centile_store.board_players AS b (board_id, user_id, banned, was_reset)
     SELECT p_board.id, p_user_id, p_kind = 'ban', p_kind = 'reset' WHERE p_kind <> 'void'
@@ -12069,16 +12077,11 @@ BEGIN
             PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
         END IF;
 
-        INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids)
-        SELECT p_board_id, p_lane, v_lane.batch + 1, array_agg(DISTINCT e.user_id)
-        FROM unnest(v_users, v_outcomes) AS e (user_id, outcome) WHERE e.outcome IS NULL;
-
         IF p_times IS NOT NULL THEN
             SELECT max(e.at) INTO v_at FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL;
         END IF;
-        UPDATE centile_store.board_lanes AS l
-        SET batch = l.batch + 1, last_at = greatest(l.last_at, v_at)
-        WHERE l.board_id = p_board_id AND l.lane = p_lane AND l.batch = v_lane.batch;
+        PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY(
+            SELECT e.user_id FROM unnest(v_users, v_outcomes) AS e (user_id, outcome) WHERE e.outcome IS NULL));
     END IF;
 
     -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
@@ -14918,7 +14921,7 @@ CREATE FUNCTION centile_store.try_index_lock() RETURNS boolean
     LANGUAGE sql
     RETURN pg_try_advisory_lock(1128615511, 0);
 
-COMMENT ON FUNCTION centile_store.try_index_lock() IS 'Takes the session lock of an instance that loads a rank index, if it is free. Example: SELECT centile_store.try_index_lock();';
+COMMENT ON FUNCTION centile_store.try_index_lock() IS 'Tries to take the session lock for loading a large rank index. Example: SELECT centile_store.try_index_lock();';
 
 CREATE FUNCTION centile_store.user_named(p_external_id text) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -16329,6 +16332,11 @@ GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_
 REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.archive_above(p_period_id bigint, p_rank_keys bigint[], p_with_equals boolean) TO centile_service;
 
@@ -16562,8 +16570,6 @@ GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO ce
 
 REVOKE ALL ON FUNCTION centile_store.load_rejects() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.load_rejects() TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.board_lanes TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;

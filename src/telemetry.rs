@@ -1,7 +1,7 @@
 //! Numbers for operators, in the text format of Prometheus. What the database knows is read when somebody asks; the rest is
 //! counted as it happens.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{fmt::Write as _, sync::OnceLock, time::Duration};
 
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
@@ -128,10 +128,11 @@ fn index_numbers(service: &Service) -> String {
         service.indexes.memory()
     );
     let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
-        text += &format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
+        // Writing to a text cannot fail.
+        writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge").ok();
         for index in &indexes {
             if let Some(value) = value(index) {
-                text += &format!("{name}{{index=\"{}\"}} {value}\n", index.name);
+                writeln!(text, "{name}{{index=\"{}\"}} {value}", index.name).ok();
             }
         }
     };

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, error::Error, hint::black_box};
 use centile::{
     board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
     period::{Period, PeriodSelector, PeriodState},
-    rank::{Header, Page, Row},
+    rank::{AnsweredBy, Header, Page, Row},
     score::Event,
     timed,
     user::UserId,
@@ -125,7 +125,7 @@ fn page(size: u64) -> Page {
     };
     let version = "4288b18ab3c2.7.100-101-102-103".to_owned();
     Page {
-        header: Header { period: period(), version, players: 1_000_000, etag: None },
+        header: Header { period: period(), version, players: 1_000_000, etag: None, answered_by: AnsweredBy::Index },
         rows: (1..=size).map(row).collect(),
         next: None,
     }

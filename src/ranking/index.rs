@@ -25,6 +25,7 @@ mod user_map;
 ///
 /// `rank_key` decides first, then `tie_key`; between equals the lower `user_id` is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the names of the columns")]
 pub struct RankKey {
     /// Score as the ranking orders it, larger is better.
     pub rank_key: i64,

@@ -95,6 +95,7 @@ pub(super) struct BoardIndexes {
 
 /// State of a ranking's index.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "most slots are ready, and there are few")]
 enum Slot {
     /// It is being loaded.
     Loading,
@@ -238,10 +239,7 @@ impl Indexes {
             }
             return self.limited_sql(&board).await;
         }
-        let end = match self.round(&board).await? {
-            Some(end) => end,
-            None => return self.limited_sql(&board).await,
-        };
+        let Some(end) = self.round(&board).await? else { return self.limited_sql(&board).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
         let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
@@ -482,7 +480,7 @@ impl BoardIndexes {
             }
             // The feed has a gap. Keep only indexes that an overlapping round or a load has advanced past this one.
             None => {
-                drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches))
+                drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches));
             }
         }
         drop_if(&mut rankings, &|id, _| asked.contains(&id) && !current.iter().any(|one| one.ranking_id == id));

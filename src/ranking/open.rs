@@ -239,9 +239,8 @@ impl Open<'_> {
         }
         for (key, position) in loaded.index.range(from).take(limit).zip(from..) {
             let rank = match (self.board.ties, lines.last()) {
-                (Ties::First | Ties::Tiebreak, _) => position,
                 (Ties::Shared, Some(last)) if last.key.rank_key == key.rank_key => last.rank,
-                (Ties::Shared, Some(_)) => position,
+                (Ties::First | Ties::Tiebreak, _) | (Ties::Shared, Some(_)) => position,
                 (Ties::Shared, None) => loaded.index.count_better(key.rank_key) + 1,
             };
             lines.push(Line { key, position, rank });

@@ -43,7 +43,7 @@ struct Pair {
 
 impl Pair {
     async fn start(db: &TestDb) -> Self {
-        let start = async |flags: [&str; 2]| spawn_serve(db, None, &[&flags[..], &PATIENT[..]].concat()).await;
+        let start = async |flags: [&str; 2]| spawn_serve(db, None, &[&flags[..], PATIENT].concat()).await;
         Self { index: Site::of(start(INDEXED).await, db.url()), sql: Site::of(start(BY_SQL).await, db.url()) }
     }
 

@@ -51,7 +51,7 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
     }
     for round in 0..amount(2, 20) {
         let copy = db.copy().await;
-        let serve = spawn_serve(&db, Some(&redis_url().await), &[&INDEXED[..], &PATIENT[..]].concat()).await;
+        let serve = spawn_serve(&db, Some(&redis_url().await), &[&INDEXED[..], PATIENT].concat()).await;
         let site = Site::of(serve, db.url());
         shows(&site, &sums).await;
         from_index(&site, "/v1/boards/beside/distribution").await;
@@ -100,7 +100,7 @@ async fn data_that_are_restored_in_place_are_answered_at_once() {
     }
     let dump = db.pg_dump(&["--data-only", "--inserts", "--schema=centile_store"]);
     let inserts: Vec<&str> = dump.lines().filter(|line| !line.starts_with('\\')).collect();
-    let serve = spawn_serve(&db, None, &[&INDEXED[..], &PATIENT[..]].concat()).await;
+    let serve = spawn_serve(&db, None, &[&INDEXED[..], PATIENT].concat()).await;
     let site = Site::of(serve, db.url());
     shows(&site, &sums).await;
     let mut lost = sums.clone();

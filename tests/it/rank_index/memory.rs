@@ -7,7 +7,10 @@ use serde_json::json;
 use super::{from_index, source};
 use crate::{
     http_api::site::Site,
-    support::{Files, Ran, Serve, TestDb, import, spawn_serve, wait::until},
+    support::{
+        Files, Ran, Serve, TestDb, import, spawn_serve,
+        wait::{until, until_some},
+    },
 };
 
 /// Players of whose boards one fits into a mebibyte.
@@ -34,14 +37,13 @@ async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
     };
     is_right(&from_index(&site, &path("first", 500)).await, 500);
     let refused = "centile_index_refused_bytes{index=\"second/all_time\"} ";
-    until("the second index is refused", async || {
+    let metrics = until_some("the second index is refused", async || {
         let answer = site.get(&path("second", 700)).await;
         assert_eq!(source(&answer), "sql", "{answer:?}");
         is_right(&answer.is(200), 700);
-        site.get("/metrics").await.text.contains(refused)
+        Some(site.get("/metrics").await.text).filter(|text| text.contains(refused))
     })
     .await;
-    let metrics = site.get("/metrics").await.text;
     let value = |name: &str| -> f64 {
         let line = metrics.lines().find_map(|line| line.strip_prefix(name));
         line.unwrap_or_else(|| panic!("{name} in {metrics}")).trim().parse().unwrap()
