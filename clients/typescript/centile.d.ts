@@ -2692,6 +2692,8 @@ export interface operations {
                     "Cache-Control"?: string;
                     /** @description Of the top, and of everything in a closed period: for `If-None-Match`. */
                     ETag?: string;
+                    /** @description `index` if the rank index in memory answered, else `sql`. */
+                    "X-Centile-Source"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2923,6 +2925,8 @@ export interface operations {
                 headers: {
                     /** @description Of a closed period: for `If-None-Match`. */
                     ETag?: string;
+                    /** @description `index` if the rank index in memory answered, else `sql`. */
+                    "X-Centile-Source"?: string;
                     [name: string]: unknown;
                 };
                 content: {

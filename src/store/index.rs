@@ -14,6 +14,13 @@ use crate::{Error, Result, board::PeriodKind};
 /// How long a load waits for the next rows: past that the server is frozen, or cut off.
 const NEXT_ROWS: Duration = Duration::from_secs(30);
 
+/// One state for all of a load, and keys in the order of their index.
+const BEGIN_LOAD: &str = "SET application_name = 'centile index';
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SET LOCAL max_parallel_workers_per_gather = 0;
+    SET LOCAL enable_bitmapscan = off;
+    SET LOCAL enable_sort = off";
+
 /// The state of a board in one snapshot, with what has changed since the batches that were asked about.
 #[derive(Debug)]
 pub(crate) struct Round {
@@ -180,9 +187,7 @@ impl Store {
                 return Ok(None);
             }
         }
-        connection
-            .execute("SET application_name = 'centile index'; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            .await?;
+        connection.execute(BEGIN_LOAD).await?;
         let mut snapshot = LoadSnapshot { connection, ranking, revision: 0 };
         let Some(round) = snapshot.state().await? else { return Ok(None) };
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)

@@ -24,6 +24,7 @@ async fn what_the_instance_counts_is_shown_as_at_metrics() {
                 let pool = match &*row[0] {
                     reading if reading.contains("reading") => "read",
                     writing if writing.contains("writing") => "write",
+                    index if index.contains("rank indexes") => "index",
                     _ => "keep",
                 };
                 let all = row[1].rsplit_once(" of ").unwrap().1;
