@@ -250,7 +250,7 @@ impl Indexes {
         Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id }))
     }
 
-    /// Waits for a round that begins after this call. `None` if it takes too long and SQL may answer.
+    /// Waits for a round that begins after this call. `None` if it fails or takes too long, so that SQL has to answer.
     async fn round(&self, board: &Arc<BoardIndexes>) -> Result<Option<Arc<RoundResult>>> {
         let mut answer = self.ask(board);
         let ended = match timeout(LAG_MAX, &mut answer).await {
@@ -261,7 +261,8 @@ impl Indexes {
                 .await
                 .map_err(|_| Error::unavailable("too many reads are waiting already"))?,
         };
-        ended.unwrap_or_else(|_| Err(Error::unavailable("the round ended early"))).map(Some)
+        // A round without a connection need not mean that SQL has none.
+        Ok(ended.ok().and_then(Result::ok))
     }
 
     fn ask(&self, board: &Arc<BoardIndexes>) -> tokio::sync::oneshot::Receiver<Result<Arc<RoundResult>>> {
