@@ -11768,7 +11768,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
-CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) RETURNS record
+CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, p_user_limit bigint DEFAULT 20000, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -11776,6 +11776,7 @@ DECLARE
     v_lanes   smallint;
     v_missing bigint;
     v_found   bigint;
+    v_users   bigint;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -11793,14 +11794,19 @@ BEGIN
         FROM unnest(p_batches, batches) AS b (known, now);
         has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
         IF has_all_changes THEN
-            WITH change AS MATERIALIZED (
-                SELECT c.user_ids
+            SELECT count(*), coalesce(sum(cardinality(c.user_ids)), 0) INTO v_found, v_users
+            FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
+            JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
+                          WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true;
+            has_all_changes := v_found = v_missing AND v_users <= p_user_limit;
+        END IF;
+        IF has_all_changes THEN
+            user_ids := ARRAY(
+                SELECT DISTINCT u.id
                 FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
-                CROSS JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
-                                    WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c)
-            SELECT (SELECT count(*) FROM change), ARRAY(SELECT DISTINCT u.id FROM change CROSS JOIN unnest(change.user_ids) AS u (id))
-            INTO v_found, user_ids;
-            has_all_changes := v_found = v_missing;
+                JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
+                              WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true
+                CROSS JOIN unnest(c.user_ids) AS u (id));
         END IF;
         IF has_all_changes AND user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
@@ -11825,7 +11831,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) IS 'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) IS 'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
 
 CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -16661,8 +16667,8 @@ GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centil
 REVOKE ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;

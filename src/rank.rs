@@ -120,11 +120,11 @@ pub async fn page(
         async move {
             let (store, period) = (&service.store, &meant.period);
             let found = match (source, key) {
-                (Source::Live(ranking), None) => Open { service, board, meant: &meant, ranking }
+                (Source::Live(ranking), None) => Open { service, board, meant: &meant, ranking, is_shared: false }
                     .page(from, limit)
                     .await?
                     .map(|found| of_ranking(period, found)),
-                (Source::Live(ranking), Some(key)) => Open { service, board, meant: &meant, ranking }
+                (Source::Live(ranking), Some(key)) => Open { service, board, meant: &meant, ranking, is_shared: false }
                     .page_after(key, limit)
                     .await?
                     .map(|found| of_ranking(period, found)),
@@ -257,7 +257,7 @@ pub async fn standing(
         let (user, period) = (user_id.as_str(), &meant.period);
         let found = match source {
             Source::Live(ranking) => {
-                let open = Open { service, board, meant: &meant, ranking };
+                let open = Open { service, board, meant: &meant, ranking, is_shared: false };
                 open.standing(user, around).await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
@@ -336,7 +336,7 @@ pub async fn chosen(
             let period = &meant.period;
             let found = match source {
                 Source::Live(ranking) => {
-                    let open = Open { service, board, meant: &meant, ranking };
+                    let open = Open { service, board, meant: &meant, ranking, is_shared: false };
                     open.chosen(wanted).await?.map(|found| of_ranking(period, found))
                 }
                 Source::Archive(archive) => {
@@ -363,7 +363,7 @@ pub async fn newcomer(
         let period = &meant.period;
         Ok(match source {
             Source::Live(ranking) => {
-                let open = Open { service, board, meant: &meant, ranking };
+                let open = Open { service, board, meant: &meant, ranking, is_shared: false };
                 open.newcomer(score).await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {
@@ -402,7 +402,7 @@ pub async fn distribution(service: &Service, board: &Board, selector: &PeriodSel
         let (store, period) = (&service.store, &meant.period);
         let found = match source {
             Source::Live(ranking) => {
-                let open = Open { service, board, meant: &meant, ranking };
+                let open = Open { service, board, meant: &meant, ranking, is_shared: false };
                 open.distribution().await?.map(|found| of_ranking(period, found))
             }
             Source::Archive(archive) => {

@@ -231,7 +231,7 @@ async fn renew(
                 });
             }
         };
-        let open = Open { service, board, meant: &meant, ranking };
+        let open = Open { service, board, meant: &meant, ranking, is_shared: true };
         let Some(state) = open.state().await? else {
             service.periods.forget(board.id, selector);
             continue;
@@ -320,7 +320,7 @@ async fn current(
 
 /// A new list, put into the cache for the other instances. `None` when the ranking is no longer the one that was meant.
 async fn read(open: &Open<'_>, limit: u32, render: fn(&Board, &Page) -> Result<String>) -> Result<Option<Kept>> {
-    let Open { service, board, meant, ranking } = *open;
+    let Open { service, board, meant, ranking, .. } = *open;
     let asked_at = Instant::now();
     let rows = i32::try_from(limit).unwrap_or(i32::MAX);
     let Some((state, rows)) = open.page(1, rows).await? else { return Ok(None) };

@@ -4,12 +4,13 @@
 --
 -- The result names the given rankings that their periods still point to, with periods and layouts. rank_keys and tie_keys hold, ranking by
 -- ranking, the entries of all user_ids; NULL for a user without an entry. If
--- has_all_changes is false, the indexes must load anew: batches are missing from the feed, or there are more than p_limit. If
--- has_all_profiles is false, the directory must be emptied.
+-- has_all_changes is false, the indexes must load anew: batches are missing from the feed, or there are more than p_limit, or they
+-- name more than p_user_limit users. If has_all_profiles is false, the directory must be emptied.
 --
 -- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
 CREATE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
+    p_user_limit bigint DEFAULT 20000,
     OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
     OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[],
     OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[],
@@ -21,6 +22,7 @@ DECLARE
     v_lanes   smallint;
     v_missing bigint;
     v_found   bigint;
+    v_users   bigint;
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
@@ -38,14 +40,19 @@ BEGIN
         FROM unnest(p_batches, batches) AS b (known, now);
         has_all_changes := coalesce(has_all_changes, false) AND v_missing <= p_limit;
         IF has_all_changes THEN
-            WITH change AS MATERIALIZED (
-                SELECT c.user_ids
+            SELECT count(*), coalesce(sum(cardinality(c.user_ids)), 0) INTO v_found, v_users
+            FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
+            JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
+                          WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true;
+            has_all_changes := v_found = v_missing AND v_users <= p_user_limit;
+        END IF;
+        IF has_all_changes THEN
+            user_ids := ARRAY(
+                SELECT DISTINCT u.id
                 FROM unnest(p_batches, batches) WITH ORDINALITY AS b (known, now, place)
-                CROSS JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
-                                    WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c)
-            SELECT (SELECT count(*) FROM change), ARRAY(SELECT DISTINCT u.id FROM change CROSS JOIN unnest(change.user_ids) AS u (id))
-            INTO v_found, user_ids;
-            has_all_changes := v_found = v_missing;
+                JOIN LATERAL (SELECT c.user_ids FROM centile_store.batch_changes c
+                              WHERE c.board_id = p_board_id AND c.lane = b.place - 1 AND c.batch > b.known AND c.batch <= b.now) c ON true
+                CROSS JOIN unnest(c.user_ids) AS u (id));
         END IF;
         IF has_all_changes AND user_ids <> '{}' AND ranking_ids <> '{}' THEN
             SELECT array_agg(l.rank_key ORDER BY r.place, u.place), array_agg(l.tie_key ORDER BY r.place, u.place)
@@ -70,5 +77,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer) IS
+COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer, bigint) IS
 'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';

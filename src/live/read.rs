@@ -80,7 +80,7 @@ pub(super) async fn read(
                 return Ok(Some(empty(&period, &state, wanted)));
             }
             Meant::Players(meant, Source::Live(ranking)) => {
-                let open = Open { service, board, meant: &meant, ranking };
+                let open = Open { service, board, meant: &meant, ranking, is_shared: true };
                 let state = open.state().await?;
                 if state.as_ref().is_some_and(|state| is_known(&tag(&meant.period, ranking.ranking_id, state))) {
                     return Ok(None);

@@ -44,6 +44,8 @@ use crate::{
 const ROUNDS_AT_ONCE: usize = 1;
 /// Rounds after which a task gives its connection back, so that other boards have their turn.
 const ROUNDS_PER_CONNECTION: u32 = 64;
+/// Batches and changed users that a round takes in; an index that is further behind loads anew.
+const ROUND_LIMITS: (i32, i64) = (20_000, 20_000);
 /// How long a request waits for a round before SQL may answer it.
 const LAG_MAX: Duration = Duration::from_millis(50);
 /// SQL reads of a board at the same time while its index loads or lags.
@@ -54,7 +56,7 @@ const SQL_WAIT: Duration = Duration::from_millis(500);
 const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
 /// How often the background looks at each board.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// An index that was read within this time is not dropped to make room for another.
+/// An index that was read within this time is not dropped to make room for another, unless all together exceed the bound.
 const IN_USE_FOR: Duration = Duration::from_mins(1);
 /// Time from a failed or refused load to the next attempt. SQL answers meanwhile.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
@@ -72,7 +74,7 @@ pub(crate) struct Indexes {
     memory: u64,
     boards: RwLock<HashMap<i32, Arc<BoardIndexes>>>,
     /// One index loads at a time.
-    pub(super) loading: Semaphore,
+    pub(super) loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
     reserved: AtomicU64,
     started_at: Instant,
@@ -123,6 +125,7 @@ pub(crate) struct Loaded {
 /// Result of a round: its time, and the rankings that are current.
 #[derive(Debug)]
 struct RoundResult {
+    epoch: String,
     read_at: DateTime<Utc>,
     rankings: Vec<CurrentRanking>,
 }
@@ -144,6 +147,7 @@ pub(crate) struct View {
     indexes: Arc<Indexes>,
     board: Arc<BoardIndexes>,
     ranking_id: i64,
+    round: Arc<RoundResult>,
 }
 
 /// Status of an index, for `/metrics` and `/ops`.
@@ -171,7 +175,7 @@ impl Indexes {
             store,
             memory,
             boards: RwLock::default(),
-            loading: Semaphore::new(1),
+            loading: Arc::new(Semaphore::new(1)),
             reserved: AtomicU64::new(0),
             started_at: Instant::now(),
             tasks: tasks.clone(),
@@ -210,12 +214,14 @@ impl Indexes {
         }
     }
 
-    /// Chooses the source for a read of `ranking`. `meant` says from when until when the selector means it.
+    /// Chooses the source for a read of `ranking`. `meant` says from when until when the selector means it. A read that is shared by all
+    /// callers needs no permit for SQL.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
         meant: &MeantPeriod,
         ranking: RankingRef,
+        is_shared: bool,
     ) -> Result<Access> {
         if self.memory == 0 {
             return Ok(Access::Sql(None));
@@ -237,9 +243,9 @@ impl Indexes {
             if is_ready.is_none() {
                 self.start_load(&board, ranking, format!("{slug}/{}", meant.period.name()).into());
             }
-            return self.limited_sql(&board).await;
+            return self.limited_sql(&board, is_shared).await;
         }
-        let Some(end) = self.round(&board).await? else { return self.limited_sql(&board).await };
+        let Some(end) = self.round(&board).await? else { return self.limited_sql(&board, is_shared).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
         let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
@@ -247,7 +253,7 @@ impl Indexes {
         if !is_meant || !end.rankings.iter().any(is_current) {
             return Ok(Access::Replaced);
         }
-        Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id }))
+        Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))
     }
 
     /// Waits for a round that begins after this call. `None` if it fails or takes too long, so that SQL has to answer.
@@ -269,7 +275,10 @@ impl Indexes {
         board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board), connection: None })
     }
 
-    async fn limited_sql(&self, board: &BoardIndexes) -> Result<Access> {
+    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
+        if is_shared {
+            return Ok(Access::Sql(None));
+        }
         let permit = timeout(SQL_WAIT, Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
@@ -337,8 +346,10 @@ impl Indexes {
             let loading = tokio::spawn(async move { load::load(&of, ranking, &own_name).await });
             let loaded =
                 AbortOnDropHandle::new(loading).await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())));
+            // The turn, with what it has reserved, ends once the index is counted.
+            let (loaded, _turn) =
+                loaded.map_or_else(|error| (Err(error), None), |(loaded, turn)| (Ok(loaded), Some(turn)));
             board.put(ranking.ranking_id, loaded, name);
-            indexes.release();
         }));
     }
 
@@ -371,7 +382,9 @@ impl Indexes {
         let reserved = self.reserved.load(Ordering::Relaxed);
         let mut used = self.bytes() + reserved;
         while used > most {
-            let Some((bytes, board, ranking_id)) = self.least_recently_read() else { break };
+            // A load never drops an index in use; growth beyond the bound does.
+            let spared_for = if used - reserved > self.memory { Duration::ZERO } else { IN_USE_FOR };
+            let Some((bytes, board, ranking_id)) = self.least_recently_read(spared_for) else { break };
             board.rankings_mut().remove(&ranking_id);
             used = used.saturating_sub(bytes);
         }
@@ -379,14 +392,14 @@ impl Indexes {
         used <= most
     }
 
-    /// The index that was read longest ago, unless all are in use.
-    fn least_recently_read(&self) -> Option<(u64, Arc<BoardIndexes>, i64)> {
+    /// The index that was read longest ago, unless all were read within this time.
+    fn least_recently_read(&self, spared_for: Duration) -> Option<(u64, Arc<BoardIndexes>, i64)> {
         let mut found: Option<(Duration, u64, Arc<BoardIndexes>, i64)> = None;
         for board in self.boards().values() {
             for (id, slot) in board.rankings().iter() {
                 let Slot::Ready(loaded) = slot else { continue };
                 let unread = self.unread_for(loaded);
-                if unread >= IN_USE_FOR && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
+                if unread >= spared_for && found.as_ref().is_none_or(|(longest, ..)| unread > *longest) {
                     found = Some((unread, slot.bytes(), Arc::clone(board), *id));
                 }
             }
@@ -455,9 +468,10 @@ impl BoardIndexes {
     }
 
     /// Applies a round. `asked`: the rankings that it asked about. `known`: the oldest state among their indexes.
-    fn apply(&self, users: &Users, asked: &[i64], known: &Version, round: Round) -> RoundResult {
+    /// `revision_asked`: the profile revision that it asked about.
+    fn apply(&self, users: &Users, asked: &[i64], known: &Version, revision_asked: i64, round: Round) -> RoundResult {
         let Round { epoch, read_at, batches, revision, rankings: current, changes, profiles } = round;
-        users.apply(&epoch, revision, profiles);
+        users.apply(&epoch, revision_asked, revision, profiles);
         let mut rankings = self.rankings_mut();
         let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
             rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
@@ -465,17 +479,24 @@ impl BoardIndexes {
         // Indexes of another epoch are of another state of the database.
         drop_if(&mut rankings, &|_, loaded| loaded.version.epoch != epoch);
         if epoch != known.epoch {
-            return RoundResult { read_at, rankings: Vec::new() };
+            return RoundResult { epoch, read_at, rankings: Vec::new() };
         }
         match changes {
             // Batches went backwards: the database was restored in place.
             _ if !covers(&batches, &known.batches) => drop_if(&mut rankings, &|id, _| asked.contains(&id)),
             Some(changes) => {
                 for (place, one) in current.iter().enumerate() {
-                    if let Some(Slot::Ready(loaded)) = rankings.get_mut(&one.ranking_id)
-                        && !loaded.apply(one, &batches, place, &changes)
-                    {
-                        rankings.remove(&one.ranking_id);
+                    match rankings.remove(&one.ranking_id) {
+                        // Out of the map: a panic must not leave a half-changed index there.
+                        Some(Slot::Ready(mut loaded)) => {
+                            if loaded.apply(one, &batches, place, &changes) {
+                                rankings.insert(one.ranking_id, Slot::Ready(loaded));
+                            }
+                        }
+                        Some(other) => {
+                            rankings.insert(one.ranking_id, other);
+                        }
+                        None => {}
                     }
                 }
             }
@@ -485,7 +506,7 @@ impl BoardIndexes {
             }
         }
         drop_if(&mut rankings, &|id, _| asked.contains(&id) && !current.iter().any(|one| one.ranking_id == id));
-        RoundResult { read_at, rankings: current }
+        RoundResult { epoch, read_at, rankings: current }
     }
 }
 
@@ -560,27 +581,23 @@ impl Loaded {
 }
 
 impl View {
-    /// Reads from the index; `None` if it was dropped meanwhile.
-    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded) -> T) -> Option<T> {
+    /// Reads from the index, with the profile revision of the names that can be shown; `None` if it was dropped meanwhile.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Option<T> {
+        let revision = self.indexes.users.revision(&self.round.epoch);
         match self.board.rankings().get(&self.ranking_id) {
-            Some(Slot::Ready(loaded)) => Some(read(loaded)),
+            Some(Slot::Ready(loaded)) if loaded.version.epoch == self.round.epoch => Some(read(loaded, revision)),
             _ => None,
         }
     }
 
-    /// The profile revision of the names that answers show.
-    pub(crate) fn revision(&self, epoch: &str) -> i64 {
-        self.indexes.users.revision(epoch)
+    /// The internal ids of users; `None` for an id that nobody has. Returns `None` if the database is another one now.
+    pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
+        self.indexes.users.find(&self.round.epoch, external_ids).await
     }
 
-    /// The internal ids of users; `None` for an id that nobody has.
-    pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
-        self.indexes.users.find(external_ids).await
-    }
-
-    /// The profiles of users, in their order.
-    pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
-        self.indexes.users.profiles(user_ids).await
+    /// The profiles of users, in their order. Returns `None` if the database is another one now.
+    pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
+        self.indexes.users.profiles(&self.round.epoch, user_ids).await
     }
 }
 
@@ -595,19 +612,25 @@ struct Rounds {
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
         let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance stops")) };
-        let (mut connection, ran) = match self.connection.take() {
-            Some((connection, ran)) if ran < ROUNDS_PER_CONNECTION => (connection, ran),
-            _ => (indexes.store.round_connection().await?, 0),
+        // A connection goes back before another is waited for.
+        let kept = self.connection.take().filter(|(_, ran)| *ran < ROUNDS_PER_CONNECTION);
+        let (mut connection, ran) = match kept {
+            Some(kept) => kept,
+            None => (indexes.store.round_connection().await?, 0),
         };
         // Read the state after waiting for the connection: another round may have advanced it.
         let (asked, known) = self.known();
         if asked.is_empty() {
-            return Ok(Arc::new(RoundResult { read_at: DateTime::UNIX_EPOCH, rankings: Vec::new() }));
+            return Ok(Arc::new(RoundResult {
+                epoch: String::new(),
+                read_at: DateTime::UNIX_EPOCH,
+                rankings: Vec::new(),
+            }));
         }
         let (board, revision) = (self.board.board, indexes.users.revision(&known.epoch));
-        let round = connection.read(board, &asked, &known.batches, Some(revision)).await?;
+        let round = connection.read(board, &asked, &known.batches, Some(revision), ROUND_LIMITS).await?;
         self.connection = Some((connection, ran + 1));
-        Ok(Arc::new(self.board.apply(&indexes.users, &asked, &known, round)))
+        Ok(Arc::new(self.board.apply(&indexes.users, &asked, &known, revision, round)))
     }
 }
 

@@ -1,6 +1,11 @@
 //! Loading an index from one snapshot, and catching up with the batches since. SQL answers meanwhile.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{
     index::{RankIndex, RankKey},
@@ -19,6 +24,10 @@ use crate::{
 const EXCLUSIVE_FROM_PLAYERS: u64 = 100_000;
 /// How often an instance looks whether it is its turn.
 const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
+/// An instance waits no longer than this for its turn.
+const MAX_WAIT: Duration = Duration::from_mins(5);
+/// Batches and users that one round of a load may bring: nobody reads the index yet.
+const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 5_000_000);
 /// An index is published once a round brings it no more changed users than these.
 const MAX_LAG_USERS: usize = 2_000;
 /// Rounds within which it must get there.
@@ -28,23 +37,43 @@ const PROFILES_AT_ONCE: usize = 1_000;
 /// At or below this percentage of missing profiles, skip the bulk copy; reads fetch them.
 const FEW_MISSING: usize = 10;
 
-/// Loads the index of a ranking. `Ok(Err(bytes))` when there is no room for it.
+/// The turn to load an index, and the memory reserved for it.
+pub(super) struct Turn {
+    indexes: Arc<Indexes>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        // Before the permit: the next load reserves anew.
+        self.indexes.release();
+    }
+}
+
+/// Loads the index of a ranking. `Ok((Err(bytes), _))` when there is no room for it. Keep the turn until the index is published.
 pub(super) async fn load(
     indexes: &Arc<Indexes>,
     ranking: RankingRef,
     name: &Arc<str>,
-) -> Result<std::result::Result<Loaded, u64>> {
-    let Ok(_turn) = indexes.loading.acquire().await else { return Err(Error::unavailable("the instance stops")) };
+) -> Result<(std::result::Result<Loaded, u64>, Turn)> {
+    let began_at = Instant::now();
     loop {
+        let permit = Arc::clone(&indexes.loading).acquire_owned().await;
+        let permit = permit.map_err(|_| Error::unavailable("the instance stops"))?;
+        let turn = Turn { indexes: Arc::clone(indexes), _permit: permit };
         // Record profile changes from before the snapshot on, so that it overwrites none.
-        let _filling = indexes.users.begin_load();
-        if let Some(found) = indexes.store.load_snapshot(ranking, EXCLUSIVE_FROM_PLAYERS).await? {
-            return from_snapshot(indexes, ranking, name, found).await;
+        let filling = indexes.users.begin_load();
+        // Taking turns is a courtesy: an instance that cannot be reached must not hold up the others.
+        let alone_from = if began_at.elapsed() < MAX_WAIT { EXCLUSIVE_FROM_PLAYERS } else { u64::MAX };
+        if let Some(found) = indexes.store.load_snapshot(ranking, alone_from).await? {
+            return Ok((from_snapshot(indexes, ranking, name, found).await?, turn));
         }
         let is_current = |one: &NamedRanking| one.ranking == ranking;
         if !indexes.store.indexable_rankings(ranking.board).await?.iter().any(is_current) {
             return Err(Error::unavailable("the ranking was replaced"));
         }
+        drop(filling);
+        drop(turn);
         tokio::time::sleep(RETRY_LOCK_EVERY).await;
     }
 }
@@ -103,7 +132,7 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
     let mut connection = indexes.store.round_connection().await?;
     for _ in 0..MAX_ROUNDS {
         let batches = loaded.version.batches.clone();
-        let round = connection.read(ranking.board, &[ranking.ranking_id], &batches, None).await?;
+        let round = connection.read(ranking.board, &[ranking.ranking_id], &batches, None, CATCH_UP_LIMITS).await?;
         let (Some(current), Some(changes)) = (round.rankings.first(), &round.changes) else {
             return Err(Error::unavailable("the ranking was replaced, or changed faster than it could be loaded"));
         };

@@ -34,6 +34,8 @@ pub(crate) struct Open<'a> {
     pub(crate) meant: &'a MeantPeriod,
     /// Its ranking.
     pub(crate) ranking: RankingRef,
+    /// Whether one read is shared by all callers, as that of a top.
+    pub(crate) is_shared: bool,
 }
 
 /// A top and chosen players of one state.
@@ -63,13 +65,13 @@ struct Found {
 
 impl Open<'_> {
     async fn access(&self) -> Result<Access> {
-        self.service.indexes.access(self.board.slug.as_str(), self.meant, self.ranking).await
+        self.service.indexes.access(self.board.slug.as_str(), self.meant, self.ranking, self.is_shared).await
     }
 
     /// The state alone.
     pub(crate) async fn state(&self) -> Result<Option<RankingState>> {
         match self.access().await? {
-            Access::Index(view) => Ok(view.read(|loaded| state_of(&view, loaded))),
+            Access::Index(view) => Ok(view.read(Loaded::state)),
             Access::Replaced => Ok(None),
             Access::Sql(_permit) => self.service.store.ranking_state(self.meant, self.ranking).await,
         }
@@ -111,10 +113,10 @@ impl Open<'_> {
         from: impl FnOnce(&Loaded) -> u64,
     ) -> Result<Option<(RankingState, Vec<StoredRow>)>> {
         let limit = usize::try_from(limit).unwrap_or_default();
-        let read = |loaded: &Loaded| (state_of(view, loaded), self.lines(loaded, from(loaded), limit));
+        let read = |loaded: &Loaded, revision| (loaded.state(revision), self.lines(loaded, from(loaded), limit));
         let Some((state, lines)) = view.read(read) else { return Ok(None) };
         let ids: Vec<u32> = lines.iter().map(|line| line.key.user_id).collect();
-        let profiles = view.profiles(&ids).await?;
+        let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
         let rows = lines.iter().zip(profiles).map(|(line, profile)| {
             let Line { key, .. } = *line;
             let key_of_row =
@@ -129,21 +131,23 @@ impl Open<'_> {
     pub(crate) async fn standing(&self, user_id: &str, around: i32) -> Result<Option<(RankingState, StoredStanding)>> {
         match self.access().await? {
             Access::Index(view) => {
-                let user = view.find(&[user_id.to_owned()]).await?.pop().flatten();
+                let Some(mut users) = view.find(&[user_id.to_owned()]).await? else { return Ok(None) };
+                let user = users.pop().flatten();
                 let around = u64::try_from(around).unwrap_or_default();
-                let read =
-                    |loaded: &Loaded| (state_of(&view, loaded), user.and_then(|user| self.find(loaded, user, around)));
+                let read = |loaded: &Loaded, revision| {
+                    (loaded.state(revision), user.and_then(|user| self.find(loaded, user, around)))
+                };
                 let Some((state, found)) = view.read(read) else { return Ok(None) };
                 let Some(found) = found else {
                     let standing = StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() };
                     return Ok(Some((state, standing)));
                 };
                 let ids: Vec<u32> = found.lines.iter().map(|line| line.key.user_id).collect();
-                let profiles = view.profiles(&ids).await?;
+                let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
                 let rows = found.lines.iter().zip(profiles);
                 let rows =
                     rows.map(|(line, profile)| self.row(line, profile.external_id, profile.name, profile.avatar));
-                Ok(Some((state, standing_of(&found, rows.collect()))))
+                Ok(standing_of(&found, rows.collect(), user_id).map(|standing| (state, standing)))
             }
             Access::Replaced => Ok(None),
             Access::Sql(_permit) => super::sql::standing(self, user_id, around).await,
@@ -175,19 +179,19 @@ impl Open<'_> {
     }
 
     async fn live_from(&self, view: &View, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
-        let users = view.find(user_ids).await?;
-        let read = |loaded: &Loaded| {
+        let Some(users) = view.find(user_ids).await? else { return Ok(None) };
+        let read = |loaded: &Loaded, revision| {
             let first = self.lines(loaded, 1, limit as usize);
             let found: Vec<Option<Found>> =
                 users.iter().map(|user| user.and_then(|user| self.find(loaded, user, u64::from(around)))).collect();
-            (state_of(view, loaded), first, found)
+            (loaded.state(revision), first, found)
         };
         let Some((state, first, found)) = view.read(read) else { return Ok(None) };
         let lines = first.iter().chain(found.iter().flatten().flat_map(|found| &found.lines));
         let mut ids: Vec<u32> = lines.map(|line| line.key.user_id).collect();
         ids.sort_unstable();
         ids.dedup();
-        let profiles = view.profiles(&ids).await?;
+        let Some(profiles) = view.profiles(&ids).await? else { return Ok(None) };
         let profiles: HashMap<u32, _> = ids.into_iter().zip(profiles).collect();
         let rows = |lines: &[Line]| -> Vec<Row> {
             let row = |line: &Line| {
@@ -196,23 +200,24 @@ impl Open<'_> {
             };
             lines.iter().filter_map(row).collect()
         };
-        let standings = found.iter().zip(&users).map(|(found, user)| match found {
-            Some(found) => standing_of(found, rows(&found.lines)),
-            None => StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() },
+        let standings = found.iter().zip(users.iter().zip(user_ids)).map(|(found, (user, user_id))| match found {
+            Some(found) => standing_of(found, rows(&found.lines), user_id),
+            None => Some(StoredStanding { user_exists: user.is_some(), player: None, rows: Vec::new() }),
         });
-        Ok(Some(LiveState { state, rows: rows(&first), standings: standings.collect() }))
+        let Some(standings) = standings.collect() else { return Ok(None) };
+        Ok(Some(LiveState { state, rows: rows(&first), standings }))
     }
 
     /// The rank of a newcomer with this score: behind equals, except where ranks are shared.
     pub(crate) async fn newcomer(&self, score: i64) -> Result<Option<(RankingState, u64)>> {
         match self.access().await? {
-            Access::Index(view) => Ok(view.read(|loaded| {
+            Access::Index(view) => Ok(view.read(|loaded, revision| {
                 let key = rank_key(score, self.board.order);
                 let above = match self.board.ties {
                     Ties::Shared => loaded.index.count_better(key),
                     Ties::First | Ties::Tiebreak => loaded.index.count_at_least(key),
                 };
-                (state_of(&view, loaded), above + 1)
+                (loaded.state(revision), above + 1)
             })),
             Access::Replaced => Ok(None),
             Access::Sql(_permit) => self.service.store.newcomer(self.meant, self.ranking, score).await,
@@ -222,9 +227,9 @@ impl Open<'_> {
     /// Percentiles and histogram.
     pub(crate) async fn distribution(&self) -> Result<Option<(RankingState, (Vec<(u8, i64)>, Vec<Bar>))>> {
         match self.access().await? {
-            Access::Index(view) => Ok(view.read(|loaded| {
+            Access::Index(view) => Ok(view.read(|loaded, revision| {
                 let order = self.board.order;
-                (state_of(&view, loaded), (percentiles(loaded, order), histogram(loaded, order)))
+                (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
             })),
             Access::Replaced => Ok(None),
             Access::Sql(_permit) => self.service.store.distribution(self.meant, self.ranking).await,
@@ -300,7 +305,7 @@ pub(crate) async fn rank_changes(
     }
     let change = |(name, standing): &(&String, &StandingAfter)| {
         let user_id = u32::try_from(standing.user).ok()?;
-        views.get(name.as_str())?.read(|loaded| change(loaded, board.ties, user_id, standing.was))
+        views.get(name.as_str())?.read(|loaded, _| change(loaded, board.ties, user_id, standing.was))
     };
     match standings.iter().map(change).collect() {
         Some(changes) => Ok(changes),
@@ -313,7 +318,7 @@ async fn access_of(service: &Service, board: &Board, name: &str) -> Result<Optio
     let Ok(Meant::Players(meant, Source::Live(ranking))) = period::meant(service, board, &selector).await else {
         return Ok(None);
     };
-    service.indexes.access(board.slug.as_str(), &meant, ranking).await.map(Some)
+    service.indexes.access(board.slug.as_str(), &meant, ranking, false).await.map(Some)
 }
 
 /// A player's rank, and the rank that an earlier key of the player would have now; `None` for a player without an entry.
@@ -336,13 +341,10 @@ fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) ->
     (own.as_ref().map(rank_of), previous)
 }
 
-fn state_of(view: &View, loaded: &Loaded) -> RankingState {
-    loaded.state(view.revision(&loaded.version.epoch))
-}
-
-fn standing_of(found: &Found, rows: Vec<Row>) -> StoredStanding {
-    let own = rows.iter().find(|row| row.position == found.position).cloned();
-    StoredStanding { user_exists: true, player: own.map(|row| StoredPlayer { row, worse: found.worse }), rows }
+/// A player as found under the id `user_id`; `None` if that id was given up since, by an erasure.
+fn standing_of(found: &Found, rows: Vec<Row>, user_id: &str) -> Option<StoredStanding> {
+    let row = rows.iter().find(|row| row.position == found.position).filter(|row| row.user_id == user_id)?.clone();
+    Some(StoredStanding { user_exists: true, player: Some(StoredPlayer { row, worse: found.worse }), rows })
 }
 
 /// The score at each tenth percentile, worst to best, as `percentile_disc` gives it.

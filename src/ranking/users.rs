@@ -53,6 +53,7 @@ struct Missing {
 /// Users that a statement found.
 #[derive(Debug, Default)]
 struct Fetched {
+    epoch: String,
     by_id: HashMap<u32, StoredProfile>,
     by_external_id: HashMap<String, u32>,
 }
@@ -90,8 +91,11 @@ impl Users {
     }
 
     /// Applies the profiles that changed up to a revision. `None`, if too many changed or the revision went back, empties the directory.
-    pub(super) fn apply(&self, epoch: &str, revision: i64, changed: Option<Vec<StoredProfile>>) {
-        let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && changed.is_some();
+    /// `asked` is the revision that the round was asked about.
+    pub(super) fn apply(&self, epoch: &str, asked: i64, revision: i64, changed: Option<Vec<StoredProfile>>) {
+        // Without a list, only a revision that went back says more than is known.
+        let is_news = changed.is_none() && revision <= asked;
+        let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && !is_news;
         if is_known(&self.read()) {
             return;
         }
@@ -116,10 +120,14 @@ impl Users {
         }
     }
 
-    /// The internal ids of users; `None` for an id that nobody has. Call it after a round.
-    pub(super) async fn find(&self, external_ids: &[String]) -> Result<Vec<Option<u32>>> {
+    /// The internal ids of users in the database of this epoch; `None` for an id that nobody has. Call it after a round. Returns `None` if the
+    /// directory is of another epoch.
+    pub(super) async fn find(&self, epoch: &str, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
         let mut found: Vec<Option<u32>> = {
             let state = self.read();
+            if state.epoch != epoch {
+                return Ok(None);
+            }
             external_ids.iter().map(|id| state.directory.user_id(id)).collect()
         };
         let is_missing = |(_, found): &(&String, &Option<u32>)| found.is_none();
@@ -127,30 +135,39 @@ impl Users {
             external_ids.iter().zip(&found).filter(is_missing).map(|(id, _)| id.clone()).collect();
         if !missing.is_empty() {
             let fetched = self.fetch(Missing { external_ids: missing, ..Missing::default() }).await?;
+            if fetched.epoch != epoch {
+                return Ok(None);
+            }
             for (id, found) in external_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
                 *found = fetched.by_external_id.get(id).copied();
             }
         }
-        Ok(found)
+        Ok(Some(found))
     }
 
-    /// The profiles of users, in their order.
-    pub(super) async fn profiles(&self, user_ids: &[u32]) -> Result<Vec<StoredProfile>> {
+    /// The profiles of users in the database of this epoch, in their order. Returns `None` if the directory is of another epoch.
+    pub(super) async fn profiles(&self, epoch: &str, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
         let mut found: Vec<Option<StoredProfile>> = {
             let state = self.read();
+            if state.epoch != epoch {
+                return Ok(None);
+            }
             user_ids.iter().map(|&id| state.directory.profile(id).map(|profile| stored(&profile))).collect()
         };
         let missing: Vec<u32> =
             user_ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(&id, _)| id).collect();
         if !missing.is_empty() {
             let fetched = self.fetch(Missing { user_ids: missing, ..Missing::default() }).await?;
+            if fetched.epoch != epoch {
+                return Ok(None);
+            }
             for (id, found) in user_ids.iter().zip(&mut found).filter(|(_, found)| found.is_none()) {
                 *found = fetched.by_id.get(id).cloned();
             }
         }
         let missing =
             || Error::Internal("a player of a ranking is no user; `centile verify` names what is damaged".to_owned());
-        found.into_iter().map(|found| found.ok_or_else(missing)).collect()
+        found.into_iter().map(|found| found.ok_or_else(missing)).collect::<Result<_>>().map(Some)
     }
 
     async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
@@ -160,9 +177,18 @@ impl Users {
     }
 
     /// How many of these users the directory has.
-    pub(super) fn count(&self, user_ids: impl Iterator<Item = u32>) -> usize {
-        let state = self.read();
-        user_ids.filter(|&id| state.directory.profile(id).is_some()).count()
+    pub(super) fn count(&self, mut user_ids: impl Iterator<Item = u32>) -> usize {
+        // Some thousand at a time: a writer that waits for the lock holds up all readers.
+        const AT_ONCE: usize = 4_096;
+        let mut found = 0;
+        loop {
+            let some: Vec<u32> = user_ids.by_ref().take(AT_ONCE).collect();
+            if some.is_empty() {
+                return found;
+            }
+            let state = self.read();
+            found += some.iter().filter(|&&id| state.directory.profile(id).is_some()).count();
+        }
     }
 
     /// Starts a bulk load from a snapshot taken later. One at a time; it ends when the guard is dropped.
@@ -231,13 +257,11 @@ impl Work<Missing, Result<Arc<Fetched>>> for Fetch {
         user_ids.dedup();
         external_ids.sort_unstable();
         external_ids.dedup();
-        let Some((epoch, revision, profiles)) = self.store.profiles(&user_ids, &external_ids).await? else {
-            return Ok(Arc::default());
-        };
+        let (epoch, revision, profiles) = self.store.profiles(&user_ids, &external_ids).await?;
+        let mut fetched = Fetched { epoch, ..Fetched::default() };
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         // A statement that began before the newest round may not know its changes.
-        let is_fresh = epoch == state.epoch && revision >= state.revision;
-        let mut fetched = Fetched::default();
+        let is_fresh = fetched.epoch == state.epoch && revision >= state.revision;
         for profile in profiles {
             let Ok(user_id) = u32::try_from(profile.id) else { continue };
             if is_fresh {

@@ -19,7 +19,8 @@ const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
     SET LOCAL max_parallel_workers_per_gather = 0;
     SET LOCAL enable_bitmapscan = off;
-    SET LOCAL enable_sort = off";
+    SET LOCAL enable_sort = off;
+    SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000";
 
 /// The state of a board in one snapshot, with what has changed since the batches that were asked about.
 #[derive(Debug)]
@@ -139,19 +140,15 @@ impl Store {
         &self,
         user_ids: &[i64],
         external_ids: &[String],
-    ) -> Result<Option<(String, i64, Vec<StoredProfile>)>> {
+    ) -> Result<(String, i64, Vec<StoredProfile>)> {
         let rows =
             sqlx::query_file!("sql/queries/profiles.sql", user_ids, external_ids).fetch_all(&self.rounds).await?;
-        let Some((epoch, revision)) = rows.first().map(|row| (row.epoch.clone(), row.revision)) else {
-            return Ok(None);
-        };
-        let profiles = rows.into_iter().map(|row| StoredProfile {
-            id: row.id,
-            external_id: row.external_id,
-            name: row.name,
-            avatar: row.avatar,
+        let first = rows.first().map(|row| (row.epoch.clone(), row.revision));
+        let (epoch, revision) = first.ok_or_else(|| Error::Internal("there is no profile revision".to_owned()))?;
+        let profiles = rows.into_iter().filter_map(|row| {
+            Some(StoredProfile { id: row.id?, external_id: row.external_id?, name: row.name?, avatar: row.avatar })
         });
-        Ok(Some((epoch, revision, profiles.collect())))
+        Ok((epoch, revision, profiles.collect()))
     }
 
     /// The rankings that open periods of a board have now.
@@ -171,6 +168,15 @@ impl Store {
     /// A snapshot to load a ranking from, with version and players. `None` if the ranking was replaced; for `alone_from` or
     /// more players, also while another instance loads one.
     pub(crate) async fn load_snapshot(
+        &self,
+        ranking: RankingRef,
+        alone_from: u64,
+    ) -> Result<Option<(LoadSnapshot, Version, u64)>> {
+        let taken = timeout(NEXT_ROWS, self.take_load_snapshot(ranking, alone_from)).await;
+        taken.unwrap_or_else(|_| Err(Error::unavailable("PostgreSQL does not answer")))
+    }
+
+    async fn take_load_snapshot(
         &self,
         ranking: RankingRef,
         alone_from: u64,
@@ -208,8 +214,17 @@ impl RoundConnection {
         ranking_ids: &[i64],
         batches: &[i64],
         revision: Option<i64>,
+        (most_batches, most_users): (i32, i64),
     ) -> Result<Round> {
-        let query = sqlx::query_file!("sql/queries/read_round.sql", board, ranking_ids, batches, revision);
+        let query = sqlx::query_file!(
+            "sql/queries/read_round.sql",
+            board,
+            ranking_ids,
+            batches,
+            revision,
+            most_batches,
+            most_users,
+        );
         let row = query.fetch_one(&mut self.0).await?;
         Ok(round_of!(row))
     }
@@ -219,7 +234,8 @@ impl LoadSnapshot {
     async fn state(&mut self) -> Result<Option<Round>> {
         let Self { connection, ranking, .. } = self;
         let (ids, none) = ([ranking.ranking_id], None::<Vec<i64>>);
-        let query = sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>);
+        let query =
+            sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>, 0, 0);
         Ok(query.fetch_optional(connection).await?.map(|row| round_of!(row)))
     }
 
@@ -258,11 +274,13 @@ impl LoadSnapshot {
 
     /// Passes rows to `take` until it returns false. The connection is unusable after an early stop.
     async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
-        let mut rows = self.connection.copy_out_raw(copy).await?;
+        let silent = || Error::unavailable("PostgreSQL does not answer");
+        let begun = timeout(NEXT_ROWS, self.connection.copy_out_raw(copy)).await;
+        let mut rows = begun.map_err(|_| silent())??;
         let mut is_first = true;
         loop {
             let next = timeout(NEXT_ROWS, rows.try_next()).await;
-            let Some(mut data) = next.map_err(|_| Error::unavailable("PostgreSQL does not answer"))?? else {
+            let Some(mut data) = next.map_err(|_| silent())?? else {
                 return Ok(());
             };
             if is_first {
