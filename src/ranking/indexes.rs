@@ -383,7 +383,7 @@ impl Indexes {
         let mut used = self.bytes() + reserved;
         while used > most {
             // A load never drops an index in use; growth beyond the bound does.
-            let spared_for = if used - reserved > self.memory { Duration::ZERO } else { IN_USE_FOR };
+            let spared_for = if used.saturating_sub(reserved) > self.memory { Duration::ZERO } else { IN_USE_FOR };
             let Some((bytes, board, ranking_id)) = self.least_recently_read(spared_for) else { break };
             board.rankings_mut().remove(&ranking_id);
             used = used.saturating_sub(bytes);
