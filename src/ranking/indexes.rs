@@ -486,17 +486,15 @@ impl BoardIndexes {
             _ if !covers(&batches, &known.batches) => drop_if(&mut rankings, &|id, _| asked.contains(&id)),
             Some(changes) => {
                 for (place, one) in current.iter().enumerate() {
-                    match rankings.remove(&one.ranking_id) {
-                        // Out of the map: a panic must not leave a half-changed index there.
+                    // Out of the map: a panic must not leave a half-changed index there.
+                    let slot = match rankings.remove(&one.ranking_id) {
                         Some(Slot::Ready(mut loaded)) => {
-                            if loaded.apply(one, &batches, place, &changes) {
-                                rankings.insert(one.ranking_id, Slot::Ready(loaded));
-                            }
+                            loaded.apply(one, &batches, place, &changes).then_some(Slot::Ready(loaded))
                         }
-                        Some(other) => {
-                            rankings.insert(one.ranking_id, other);
-                        }
-                        None => {}
+                        other => other,
+                    };
+                    if let Some(slot) = slot {
+                        rankings.insert(one.ranking_id, slot);
                     }
                 }
             }
