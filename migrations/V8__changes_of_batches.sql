@@ -11,7 +11,7 @@ CREATE TABLE centile_store.batch_changes (
 -- Compressing the ids of a large batch takes longer than writing them.
 ALTER TABLE centile_store.batch_changes ALTER COLUMN user_ids SET STORAGE EXTERNAL;
 COMMENT ON TABLE centile_store.batch_changes IS
-'Users whose entries a batch changed, kept for an hour. A batch without a row changed more than this can tell: rank indexes that have not seen it load anew.';
+'Users whose entries a batch changed, kept for an hour. A rank index that has not seen a batch without a row loads anew.';
 GRANT SELECT, INSERT, DELETE ON centile_store.batch_changes TO centile_service;
 
 -- Profiles that were never changed are not in it.

@@ -15829,7 +15829,7 @@ CREATE TABLE centile_store.batch_changes (
 WITH (autovacuum_vacuum_scale_factor='0.05', autovacuum_vacuum_insert_scale_factor='0.05', toast_tuple_target='8160');
 ALTER TABLE ONLY centile_store.batch_changes ALTER COLUMN user_ids SET STORAGE EXTERNAL;
 
-COMMENT ON TABLE centile_store.batch_changes IS 'Users whose entries a batch changed, kept for an hour. A batch without a row changed more than this can tell: rank indexes that have not seen it load anew.';
+COMMENT ON TABLE centile_store.batch_changes IS 'Users whose entries a batch changed, kept for an hour. A rank index that has not seen a batch without a row loads anew.';
 
 CREATE TABLE centile_store.board_players (
     board_id integer NOT NULL,

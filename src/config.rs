@@ -280,17 +280,17 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pool_wait: u32,
 
-    /// MiB that rank indexes and names of players may take in memory; what does not fit is read by SQL. A quarter of the memory available
-    /// to the process unless given; 0 for none
+    /// MiB of memory for rank indexes and player names; SQL reads what does not fit. Unless given, a quarter of the memory available to the
+    /// process; 0 disables indexes
     #[arg(long, env = "CENTILE_INDEX_MEMORY", value_name = "MIB")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=16_777_216))]
     index_memory: Option<u64>,
 
-    /// Boards whose rankings are loaded into memory at the start; others are when they are first read
+    /// Boards whose rankings are loaded at the start; other rankings load on first read
     #[arg(long, env = "CENTILE_INDEX_BOARDS", value_name = "BOARD,…", value_delimiter = ',', value_parser = value::<BoardSlug>)]
     pub index_boards: Vec<BoardSlug>,
 
-    /// Keeps `/readyz` at 503 until the boards of `--index-boards` are in memory, or were refused for lack of it
+    /// Keeps `/readyz` at 503 after the start until no rank index is loading. Refused or failed loads do not keep it there
     #[arg(long, env = "CENTILE_READY_WHEN_INDEXED", requires = "index_boards", value_parser = FalseyValueParser::new())]
     pub ready_when_indexed: bool,
 

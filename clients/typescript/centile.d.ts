@@ -2358,6 +2358,8 @@ export interface operations {
                 headers: {
                     /** @description Of a closed period: for `If-None-Match`. */
                     ETag?: string;
+                    /** @description `index` if the rank index in memory answered, else `sql`. */
+                    "X-Centile-Source"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2625,6 +2627,8 @@ export interface operations {
                 headers: {
                     /** @description Of a closed period: for `If-None-Match`. */
                     ETag?: string;
+                    /** @description `index` if the rank index in memory answered, else `sql`. */
+                    "X-Centile-Source"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2879,6 +2883,8 @@ export interface operations {
             /** @description The chosen players. */
             200: {
                 headers: {
+                    /** @description `index` if the rank index in memory answered, else `sql`. */
+                    "X-Centile-Source"?: string;
                     [name: string]: unknown;
                 };
                 content: {

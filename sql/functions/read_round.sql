@@ -5,7 +5,7 @@
 -- The result names the given rankings that their periods still point to, with periods and layouts. rank_keys and tie_keys hold, ranking by
 -- ranking, the entries of all user_ids; NULL for a user without an entry. If
 -- has_all_changes is false, the indexes must load anew: batches are missing from the feed, or there are more than p_limit, or they
--- name more than p_user_limit users. If has_all_profiles is false, the directory must be emptied.
+-- list more than p_user_limit users, repeats included. If has_all_profiles is false, the directory must be emptied.
 --
 -- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
 CREATE FUNCTION centile_store.read_round(

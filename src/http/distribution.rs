@@ -84,7 +84,10 @@ impl<'a> DistributionResponse<'a> {
     params(BoardPath, DistributionQuery),
     responses(
         (status = 200, description = "Percentiles and histogram.", body = DistributionResponse,
-            headers(("ETag" = String, description = "Of a closed period: for `If-None-Match`."))),
+            headers(
+                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
+                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+            )),
         (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
         ReadProblems,
     ),

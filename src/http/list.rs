@@ -283,7 +283,11 @@ pub(super) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 #[utoipa::path(
     post, path = "/v1/boards/{board}/scores/query", operation_id = "query_scores", tag = "reading",
     params(BoardPath), request_body = ChosenRequest,
-    responses((status = 200, description = "The chosen players.", body = ChosenResponse), QueryProblems),
+    responses(
+        (status = 200, description = "The chosen players.", body = ChosenResponse,
+            headers(("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."))),
+        QueryProblems,
+    ),
 )]
 pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;

@@ -49,7 +49,10 @@ pub(super) struct NewcomerResponse<'a> {
     params(BoardPath, NewcomerQuery),
     responses(
         (status = 200, description = "The rank of the score.", body = NewcomerResponse,
-            headers(("ETag" = String, description = "Of a closed period: for `If-None-Match`."))),
+            headers(
+                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
+                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+            )),
         (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
         ReadProblems,
     ),

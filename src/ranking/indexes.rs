@@ -164,7 +164,7 @@ pub(crate) struct IndexStatus {
 }
 
 impl Indexes {
-    /// None yet. `memory` bounds them, with the directory, in bytes; 0 turns them off.
+    /// Creates an empty set. `memory` bounds them, with the directory, in bytes; 0 turns them off.
     pub(crate) fn new(store: Store, memory: u64, tasks: &TaskTracker, stopping: &CancellationToken) -> Arc<Self> {
         let bytes = usize::try_from(memory).unwrap_or(usize::MAX);
         let thread = || Builder::new_multi_thread().worker_threads(1).thread_name("rounds").enable_all().build().ok();
@@ -214,8 +214,8 @@ impl Indexes {
         }
     }
 
-    /// Chooses the source for a read of `ranking`. `meant` says from when until when the selector means it. A read that is shared by all
-    /// callers needs no permit for SQL.
+    /// Chooses the source for a read of `ranking`. `meant` holds the time range for which the selector means it. A read that all callers
+    /// share needs no permit for SQL.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
@@ -346,7 +346,7 @@ impl Indexes {
             let loading = tokio::spawn(async move { load::load(&of, ranking, &own_name).await });
             let loaded =
                 AbortOnDropHandle::new(loading).await.unwrap_or_else(|error| Err(Error::Internal(error.to_string())));
-            // The turn, with what it has reserved, ends once the index is counted.
+            // Keep the turn and its reservation until `put` has stored the index.
             let (loaded, _turn) =
                 loaded.map_or_else(|error| (Err(error), None), |(loaded, turn)| (Ok(loaded), Some(turn)));
             board.put(ranking.ranking_id, loaded, name);
@@ -359,7 +359,7 @@ impl Indexes {
         self.boards().values().map(of_board).sum()
     }
 
-    /// Reserves memory for the index of so many players while it loads. Returns the bytes needed as `Err` if there is not enough.
+    /// Reserves memory for an index of this many players while it loads. Returns the bytes needed as `Err` if there is not enough.
     pub(super) fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
         let needed = players * EXPECTED_BYTES;
         self.reserved.store(needed, Ordering::Relaxed);
@@ -547,7 +547,7 @@ impl Loaded {
     pub(super) fn apply(&mut self, current: &CurrentRanking, batches: &[i64], place: usize, changes: &Changes) -> bool {
         self.applied_at = Instant::now();
         self.version.layout = self.version.layout.max(current.layout);
-        // Snapshots of one server only grow: one of two states covers the other in every lane.
+        // Of two snapshots of one server, one is at least as new in every lane.
         if covers(&self.version.batches, batches) {
             return true;
         }
@@ -567,7 +567,7 @@ impl Loaded {
         true
     }
 
-    /// What answers say of the state.
+    /// The state that answers report.
     pub(crate) fn state(&self, revision: i64) -> RankingState {
         RankingState {
             version: self.version.clone(),

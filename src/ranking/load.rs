@@ -28,13 +28,13 @@ const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
 const MAX_WAIT: Duration = Duration::from_mins(5);
 /// Batches and users that one round of a load may bring: nobody reads the index yet.
 const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 5_000_000);
-/// An index is published once a round brings it no more changed users than these.
+/// Publish an index after a round with at most this many changed users.
 const MAX_LAG_USERS: usize = 2_000;
-/// Rounds within which it must get there.
+/// A load fails after this many rounds.
 const MAX_ROUNDS: usize = 100;
 /// Profiles that go into the directory at once.
 const PROFILES_AT_ONCE: usize = 1_000;
-/// At or below this percentage of missing profiles, skip the bulk copy; reads fetch them.
+/// Skip the bulk copy if at most this percentage of profiles is missing; reads fetch them.
 const FEW_MISSING: usize = 10;
 
 /// The turn to load an index, and the memory reserved for it.
@@ -61,9 +61,9 @@ pub(super) async fn load(
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
         let permit = permit.map_err(|_| Error::unavailable("the instance stops"))?;
         let turn = Turn { indexes: Arc::clone(indexes), _permit: permit };
-        // Record profile changes from before the snapshot on, so that it overwrites none.
+        // Start recording profile changes before the snapshot, so that its older profiles do not overwrite newer ones.
         let filling = indexes.users.begin_load();
-        // Taking turns is a courtesy: an instance that cannot be reached must not hold up the others.
+        // Stop waiting after `MAX_WAIT`: an unreachable instance must not block the others.
         let alone_from = if began_at.elapsed() < MAX_WAIT { EXCLUSIVE_FROM_PLAYERS } else { u64::MAX };
         if let Some(found) = indexes.store.load_snapshot(ranking, alone_from).await? {
             return Ok((from_snapshot(indexes, ranking, name, found).await?, turn));

@@ -1,4 +1,4 @@
-//! How much memory indexes may take unless the operator says so.
+//! Default memory limit for rank indexes and the user directory.
 
 /// Part of the memory available to the process.
 const SHARE: u64 = 4;

@@ -1,6 +1,7 @@
 //! Reads of open periods: from the rank index, or by SQL while there is none. Both give the same answers.
 //!
-//! Each returns `None` if the period has another ranking now.
+//! Each returns `None` when the caller must look the period up again: its ranking was replaced, its index was dropped, or the user was
+//! erased meanwhile.
 
 use std::collections::HashMap;
 
@@ -34,7 +35,7 @@ pub(crate) struct Open<'a> {
     pub(crate) meant: &'a MeantPeriod,
     /// Its ranking.
     pub(crate) ranking: RankingRef,
-    /// Whether one read is shared by all callers, as that of a top.
+    /// Whether all callers share one read, as for a top.
     pub(crate) is_shared: bool,
 }
 
@@ -284,7 +285,7 @@ impl Open<'_> {
     }
 }
 
-/// Rank now and rank of the key before, for each standing in the period of this name.
+/// For each standing with its period's name: the current rank, and the rank of its previous key.
 pub(crate) async fn rank_changes(
     service: &Service,
     board: &Board,
@@ -341,7 +342,7 @@ fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) ->
     (own.as_ref().map(rank_of), previous)
 }
 
-/// A player as found under the id `user_id`; `None` if that id was given up since, by an erasure.
+/// A player as found under the id `user_id`; `None` if the user was erased meanwhile.
 fn standing_of(found: &Found, rows: Vec<Row>, user_id: &str) -> Option<StoredStanding> {
     let row = rows.iter().find(|row| row.position == found.position).filter(|row| row.user_id == user_id)?.clone();
     Some(StoredStanding { user_exists: true, player: Some(StoredPlayer { row, worse: found.worse }), rows })
@@ -380,8 +381,7 @@ fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
     (0..edges.len()).map(bar).collect()
 }
 
-/// The rank key of a score, and the way back: the score, negated where smaller is better. [`Error::Invalid`] is for callers to give; the
-/// least score has no negative and is never stored.
+/// Converts a score to a rank key and back: negates it where smaller is better. `i64::MIN` is never stored, so saturation does not matter.
 fn rank_key(score: i64, order: Order) -> i64 {
     match order {
         Order::Desc => score,

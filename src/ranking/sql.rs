@@ -60,7 +60,7 @@ pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], aroun
     Ok(Some(LiveState { standings: standings.collect::<Result<_>>()?, state: found.state, rows: found.rows }))
 }
 
-/// A player as looked up, with the bucket counts of the same state.
+/// A player's standing from a look-up and the bucket counts of the same state.
 fn standing_of(period: &Period, found: BucketStanding, counts: &KnownCounts) -> Result<StoredStanding> {
     let user_exists = found.external_id.is_some();
     let (Some(score), Some(reached_at)) = (found.score, found.reached_at) else {

@@ -90,10 +90,10 @@ impl Users {
         }
     }
 
-    /// Applies the profiles that changed up to a revision. `None`, if too many changed or the revision went back, empties the directory.
+    /// Applies the profiles that changed up to a revision. `None` empties the directory: too many profiles changed, or the revision went back.
     /// `asked` is the revision that the round was asked about.
     pub(super) fn apply(&self, epoch: &str, asked: i64, revision: i64, changed: Option<Vec<StoredProfile>>) {
-        // Without a list, only a revision that went back says more than is known.
+        // Without a list, an answer is news only if the revision has not advanced.
         let is_news = changed.is_none() && revision <= asked;
         let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && !is_news;
         if is_known(&self.read()) {
@@ -212,7 +212,7 @@ impl Users {
         self.write().directory.reserve(users);
     }
 
-    /// Puts users of the snapshot into the directory. False when it is full, or was emptied meanwhile.
+    /// Puts users of the snapshot into the directory. Returns false if it is full or was emptied meanwhile.
     pub(super) fn load(&self, profiles: &mut Vec<StoredProfile>) -> bool {
         let mut state = self.write();
         let State { directory, changed: Some(changed), .. } = &mut *state else { return false };

@@ -14,7 +14,7 @@ use crate::{Error, Result, board::PeriodKind};
 /// How long a load waits for the next rows: past that the server is frozen, or cut off.
 const NEXT_ROWS: Duration = Duration::from_secs(30);
 
-/// One state for all of a load, and keys in the order of their index.
+/// Reads one snapshot, with keys in index order.
 const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
     SET LOCAL max_parallel_workers_per_gather = 0;
