@@ -22,7 +22,7 @@ use crate::{
     user::UserId,
 };
 
-/// What answered about a period.
+/// Source of an answer about a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnsweredBy {
     /// The rank index of this instance.

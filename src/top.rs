@@ -50,7 +50,7 @@ pub struct Top {
     pub etag: String,
     /// Whether the period is closed.
     pub is_closed: bool,
-    /// What answered when the list was last renewed.
+    /// Source of the last renewal.
     pub answered_by: AnsweredBy,
     /// How old the state is, when PostgreSQL could not be reached to renew it; `None` when it is fresh.
     pub stale_for: Option<Duration>,

@@ -25,7 +25,7 @@ pub(super) fn read(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
 }
 
-/// What was read about an open period, or about any by a body: there is no tag.
+/// An answer without an entity tag: about an open period, or to a request with a body.
 pub(super) fn untagged(about: &Header, body: &impl Serialize) -> HttpResponse {
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// What is read: a ranking, and the board and period that it is read for.
+/// The ranking to read, with its board and period.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open<'a> {
     /// The instance.

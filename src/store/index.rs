@@ -1,4 +1,4 @@
-//! What rank indexes and the user directory read: rounds, profiles, and whole rankings as they load.
+//! Statements of rank indexes and the user directory: rounds, profiles, and whole rankings as they load.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ pub(crate) struct Changes {
     pub(crate) keys: Vec<Option<(i64, i64)>>,
 }
 
-/// What lists show of a user.
+/// A user's profile as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredProfile {
     /// Internal id.

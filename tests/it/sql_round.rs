@@ -6,7 +6,7 @@ use sqlx::PgPool;
 
 use crate::support::TestDb;
 
-/// What a round reads.
+/// Result of a round.
 #[derive(Debug, Clone, PartialEq, sqlx::FromRow)]
 struct Round {
     epoch: String,
@@ -207,7 +207,7 @@ async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
         sqlx::raw_sql(sqlx::AssertSqlSafe(gone)).execute(&mut *transaction).await.unwrap();
         let has_all: bool = sqlx::query_scalar(statement).bind(&known).fetch_one(&mut *transaction).await.unwrap();
         assert!(!has_all, "batch {batch} of lane {lane} is gone");
-        // Who has it needs it no more.
+        // An index that has reached the batch needs it no more.
         let mut later = known.clone();
         later[lane] = batch;
         let has_all: bool = sqlx::query_scalar(statement).bind(&later).fetch_one(&mut *transaction).await.unwrap();
@@ -245,7 +245,7 @@ async fn every_write_tells_the_feed_whom_it_changed() {
             assert!(keys.iter().all(|(user, key)| *key == entries.get(user).copied()), "{what}: {round:?}");
         }
     }
-    // What is refused changes nothing, and nothing is told.
+    // A refused event changes nothing, and no listener gets an event.
     let known = board.batches().await;
     board.db.execute("SELECT centile.ban_user('main', 'bob', true)").await;
     board.db.execute("SELECT centile.submit_score('main', 'bob', 5)").await;
@@ -325,7 +325,7 @@ async fn the_feed_forgets_what_is_old_in_bounded_steps() {
     }
     assert!(steps >= (old - 4) / 4, "{steps} steps for {old}");
     assert_eq!((forget("").await, forget("").await, count().await), (0, 0, 10), "again: nothing to do");
-    // What is left serves those who are not far behind.
+    // The remaining batches serve indexes that are not far behind.
     let now = board.batches().await;
     let near: Vec<i64> = now.iter().map(|batch| batch - 5).collect();
     let far: Vec<i64> = now.iter().map(|batch| batch - 6).collect();

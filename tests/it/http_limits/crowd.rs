@@ -169,7 +169,7 @@ async fn the_slowest_lane_says_whether_more_is_taken() {
     )
     .await;
     let (list, other) = of_two_lanes(&db.pool().await).await;
-    // What an event takes is known from now on: fifty tell it.
+    // Fifty events show the time that an event takes.
     let fifty = list.as_array().unwrap()[..50].to_vec().into();
     assert_eq!(send(&site, SCORES, &fifty).await.0, StatusCode::OK);
     let lists = send_what_is_welcome(&site, &list).await;

@@ -1,4 +1,4 @@
-//! What one instance acknowledges is in the next answer of another, which reads from its index.
+//! A score that one instance acknowledges is in the next answer of another, which reads from its index.
 
 use rand::RngExt as _;
 use reqwest::Method;

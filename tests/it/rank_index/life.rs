@@ -9,7 +9,7 @@ use crate::{
     support::{TestDb, amount, load::PATIENT, make_key, redis_url, spawn_serve, wait::until_some},
 };
 
-/// What is answered once the instance has found the database again.
+/// The answer once the instance has found the database again.
 async fn answered(site: &Site, path: &str) -> Answer {
     until_some("the instance finds the database", async || {
         let answer = site.get(path).await;
@@ -55,7 +55,7 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
         let site = Site::of(serve, db.url());
         shows(&site, &sums).await;
         from_index(&site, "/v1/boards/beside/distribution").await;
-        // What will be lost, though it was seen and is in the index: scores, a newcomer, a name.
+        // Scores, a newcomer and a name that the index has and the restore will lose.
         let mut lost = sums.clone();
         for (user, points) in [("p1", 50), ("lost", 7), ("p2", 3)] {
             score(&db, &mut lost, user, points).await;

@@ -1,4 +1,4 @@
-//! What makes an index load anew: answers stay right, and come from the index again.
+//! Events that make an index load anew: answers stay right, and come from the index again.
 
 use std::fmt::Write as _;
 
