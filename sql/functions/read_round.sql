@@ -1,6 +1,9 @@
 -- One round of the rank indexes of a board: everything that an instance needs to bring its indexes to the current state, in one
 -- snapshot. p_ranking_ids are the rankings it has indexes of, p_batches the batch of each lane that all of them have reached, p_revision
--- the profile revision that its directory has reached.
+-- the profile revision that its directory has reached, p_snapshot the snapshot of an earlier round with the same p_ranking_ids.
+--
+-- If snapshot is still p_snapshot, no transaction has committed since: only epoch, read_at and snapshot are given. A standby gives no
+-- snapshot, because there the function that shows it leaves out transactions in progress.
 --
 -- The result names the given rankings that their periods still point to, with periods and layouts. rank_keys and tie_keys hold, ranking by
 -- ranking, the entries of all user_ids; NULL for a user without an entry. If
@@ -10,8 +13,8 @@
 -- In plpgsql, which keeps its plans and skips the parts that have nothing to do.
 CREATE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
-    p_user_limit bigint DEFAULT 20000,
-    OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
+    p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL,
+    OUT epoch text, OUT read_at timestamptz, OUT snapshot text, OUT batches bigint[], OUT revision bigint,
     OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[],
     OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[],
     OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[])
@@ -26,6 +29,12 @@ DECLARE
 BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
+    IF NOT pg_is_in_recovery() THEN
+        snapshot := pg_current_snapshot();
+        IF snapshot = p_snapshot THEN
+            RETURN;
+        END IF;
+    END IF;
     SELECT b.lanes INTO v_lanes FROM centile_store.boards b WHERE b.id = p_board_id;
     batches := centile_store.lane_batches(p_board_id, v_lanes);
     SELECT array_agg(g.id ORDER BY r.place), array_agg(g.period_id ORDER BY r.place), array_agg(g.layout ORDER BY r.place)
@@ -77,5 +86,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer, bigint) IS
+COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer, bigint, text) IS
 'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';

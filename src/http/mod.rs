@@ -186,20 +186,20 @@ struct Api {
     ending: CancellationToken,
 }
 
-/// The paths of the API. Where two fit a request, the first one answers.
+/// The paths of the API. Where two fit a request, the first one answers; they are tried in turn, so those asked most come first.
 fn endpoints() -> Vec<Endpoint> {
     vec![
-        Endpoint::new("/v1/scores").get(classic::list).on(Method::POST, classic::submit),
-        Endpoint::new("/v1/scores/{user_id}").get(classic::standing),
-        Endpoint::new("/v1/boards").get(board::list).on(Method::POST, board::create),
-        Endpoint::new("/v1/boards/{board}").get(board::show).on(Method::PATCH, board::update),
         Endpoint::new("/v1/boards/{board}/scores").get(list::list).on(Method::POST, submit::submit),
         // A player may be called `query`: what a player's path answers is left to it.
         Endpoint::leaving("/v1/boards/{board}/scores/query", &[Method::GET, Method::HEAD, Method::DELETE])
             .on(Method::POST, list::query),
+        Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
+        Endpoint::new("/v1/scores").get(classic::list).on(Method::POST, classic::submit),
+        Endpoint::new("/v1/scores/{user_id}").get(classic::standing),
+        Endpoint::new("/v1/boards").get(board::list).on(Method::POST, board::create),
+        Endpoint::new("/v1/boards/{board}").get(board::show).on(Method::PATCH, board::update),
         Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
-        Endpoint::new("/v1/boards/{board}/scores/{user_id}").get(standing::show).on(Method::DELETE, standing::reset),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
         Endpoint::new("/v1/boards/{board}/events").get(live::follow),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),

@@ -3,10 +3,15 @@
 //! A request joins only a batch that starts after it arrived. So an answer read by the batch holds everything that was acknowledged before
 //! the request. An uncontended request starts at once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
+
+pub(super) use answer::Answer;
+use answer::Callers;
+
+mod answer;
 
 /// Answers one batch after another. A task creates it for the first waiting request and drops it when no request waits.
 pub(super) trait Work<T, R>: Send + 'static {
@@ -25,40 +30,48 @@ pub(super) struct Batcher<T, R> {
 
 #[derive(Debug)]
 struct State<T, R> {
-    waiting: Vec<(T, oneshot::Sender<R>)>,
+    waiting: Batch<T, R>,
     running: usize,
+}
+
+#[derive(Debug)]
+struct Batch<T, R> {
+    /// The reference is dead once the caller has gone away.
+    requests: Vec<(T, Weak<()>)>,
+    callers: Callers<R>,
+}
+
+impl<T, R> Default for Batch<T, R> {
+    fn default() -> Self {
+        Self { requests: Vec::new(), callers: Callers::default() }
+    }
 }
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
     /// Up to `at_once` batches are answered at the same time, by tasks on `runtime`.
     pub(super) fn new(at_once: usize, runtime: Handle, tasks: TaskTracker) -> Arc<Self> {
-        let state = Mutex::new(State { waiting: Vec::new(), running: 0 });
+        let state = Mutex::new(State { waiting: Batch::default(), running: 0 });
         Arc::new(Self { at_once, runtime, tasks, state })
     }
 
-    /// Adds a request to the next batch. Starts a task with `work` unless `at_once` tasks are running. The receiver fails if the task
-    /// panics.
-    pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> oneshot::Receiver<R> {
-        let (reply, answer) = oneshot::channel();
-        let starts = {
+    /// Adds a request to the next batch. Starts a task with `work` unless `at_once` tasks are running.
+    pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> Answer<R> {
+        let (answer, starts) = {
             let mut state = self.state();
-            state.waiting.push((request, reply));
+            let answer = state.waiting.callers.add();
+            state.waiting.requests.push((request, answer.caller()));
             let starts = state.running < self.at_once;
             state.running += usize::from(starts);
-            starts
+            (answer, starts)
         };
         if starts {
             let mut running = Running { batcher: Arc::clone(self), is_counted: true };
             let mut work = work();
             self.tasks.spawn_on(
                 async move {
-                    while let Some(batch) = running.next() {
-                        let (requests, replies): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+                    while let Some((requests, callers)) = running.next() {
                         let answer = work.answer(requests).await;
-                        for reply in replies {
-                            // A caller that went away takes no answer.
-                            reply.send(answer.clone()).ok();
-                        }
+                        callers.answer(&answer);
                     }
                 },
                 &self.runtime,
@@ -80,15 +93,17 @@ struct Running<T: Send + 'static, R: Clone + Send + 'static> {
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Running<T, R> {
     /// Everything that waits. `None` ends the task: a request that arrives later starts another one.
-    fn next(&mut self) -> Option<Vec<(T, oneshot::Sender<R>)>> {
+    fn next(&mut self) -> Option<(Vec<T>, Callers<R>)> {
         let mut state = self.batcher.state();
-        state.waiting.retain(|(_, reply)| !reply.is_closed());
-        if state.waiting.is_empty() {
+        let Batch { requests, callers } = std::mem::take(&mut state.waiting);
+        let waiting = requests.into_iter().filter(|(_, caller)| caller.strong_count() > 0);
+        let requests: Vec<T> = waiting.map(|(request, _)| request).collect();
+        if requests.is_empty() {
             state.running -= 1;
             self.is_counted = false;
             return None;
         }
-        Some(std::mem::take(&mut state.waiting))
+        Some((requests, callers))
     }
 }
 
@@ -99,7 +114,7 @@ impl<T: Send + 'static, R: Clone + Send + 'static> Drop for Running<T, R> {
             let mut state = self.batcher.state();
             state.running -= 1;
             if state.running == 0 {
-                state.waiting.clear();
+                state.waiting = Batch::default();
             }
         }
     }
@@ -155,13 +170,13 @@ mod tests {
         settle().await;
         assert_eq!(source.begun.load(Ordering::SeqCst), 2, "no third one");
         source.ends.add_permits(3);
-        assert_eq!((first.await.ok(), second.await.ok()), (Some((1, 1)), Some((2, 1))));
+        assert_eq!((first.await, second.await), (Some((1, 1)), Some((2, 1))));
         for answer in waiting {
-            assert_eq!(answer.await.ok(), Some((3, 3)), "those who waited share the next batch");
+            assert_eq!(answer.await, Some((3, 3)), "those who waited share the next batch");
         }
         settle().await;
         source.ends.add_permits(1);
-        assert_eq!(ask(6).await.ok(), Some((4, 1)), "an ended task is replaced");
+        assert_eq!(ask(6).await, Some((4, 1)), "an ended task is replaced");
     }
 
     #[tokio::test]
@@ -174,7 +189,7 @@ mod tests {
         let (gone, other) = (ask(2), ask(3));
         drop(gone);
         source.ends.add_permits(2);
-        assert_eq!(other.await.ok(), Some((2, 1)), "nothing is read for a caller that went away");
+        assert_eq!(other.await, Some((2, 1)), "nothing is read for a caller that went away");
     }
 
     #[tokio::test]
@@ -185,8 +200,8 @@ mod tests {
         settle().await;
         let waiting = ask(1);
         source.ends.add_permits(2);
-        assert!(bad.await.is_err());
-        assert!(waiting.await.is_err(), "its task is gone");
-        assert_eq!(ask(2).await.ok(), Some((2, 1)));
+        assert!(bad.await.is_none());
+        assert!(waiting.await.is_none(), "its task is gone");
+        assert_eq!(ask(2).await, Some((2, 1)));
     }
 }

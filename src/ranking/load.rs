@@ -132,15 +132,19 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
     let mut connection = indexes.store.round_connection().await?;
     for _ in 0..MAX_ROUNDS {
         let batches = loaded.version.batches.clone();
-        let round = connection.read(ranking.board, &[ranking.ranking_id], &batches, None, CATCH_UP_LIMITS).await?;
-        let (Some(current), Some(changes)) = (round.rankings.first(), &round.changes) else {
+        let round =
+            connection.read(ranking.board, &[ranking.ranking_id], &batches, None, None, CATCH_UP_LIMITS).await?;
+        let news = round.news.as_ref();
+        let Some((current, changes, batches)) =
+            news.and_then(|news| Some((news.rankings.first()?, news.changes.as_ref()?, &news.batches)))
+        else {
             return Err(Error::unavailable("the ranking was replaced, or changed faster than it could be loaded"));
         };
         if round.epoch != loaded.version.epoch {
             return Err(Error::unavailable("the database is another one"));
         }
         let behind = changes.user_ids.len();
-        if !loaded.apply(current, &round.batches, 0, changes) {
+        if !loaded.apply(current, batches, 0, changes) {
             return Err(Error::Internal("an index holds user ids below 2^32".to_owned()));
         }
         if behind <= MAX_LAG_USERS {

@@ -173,7 +173,7 @@ impl Users {
     async fn fetch(&self, missing: Missing) -> Result<Arc<Fetched>> {
         let fetch = || Fetch { store: self.store.clone(), state: Arc::clone(&self.state) };
         let fetched = self.fetches.ask(missing, fetch).await;
-        fetched.unwrap_or_else(|_| Err(Error::unavailable("the statement for names ended early")))
+        fetched.unwrap_or_else(|| Err(Error::unavailable("the statement for names ended early")))
     }
 
     /// How many of these users the directory has.

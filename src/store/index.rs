@@ -1,6 +1,9 @@
 //! Statements of rank indexes and the user directory: rounds, profiles, and whole rankings as they load.
 
-use std::time::Duration;
+use std::{
+    sync::{MutexGuard, PoisonError},
+    time::Duration,
+};
 
 use bytes::{Buf as _, Bytes};
 use chrono::{DateTime, Utc};
@@ -14,6 +17,9 @@ use crate::{Error, Result, board::PeriodKind};
 /// How long a load waits for the next rows: past that the server is frozen, or cut off.
 const NEXT_ROWS: Duration = Duration::from_secs(30);
 
+/// Connections that are kept for rounds, fewer than there are: other boards and names get the rest.
+const KEPT_MAX: usize = 2;
+
 /// Reads one snapshot, with keys in index order.
 const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
@@ -22,13 +28,22 @@ const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     SET LOCAL enable_sort = off;
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000";
 
-/// The state of a board in one snapshot, with what has changed since the batches that were asked about.
+/// What a round has read, all in one snapshot.
 #[derive(Debug)]
 pub(crate) struct Round {
     /// This life of the database.
     pub(crate) epoch: String,
     /// The database's clock at the beginning of the statement.
     pub(crate) read_at: DateTime<Utc>,
+    /// The transactions that the round has seen; `None` on a standby.
+    pub(crate) snapshot: Option<String>,
+    /// `None` if no transaction has committed since the snapshot that was asked about.
+    pub(crate) news: Option<News>,
+}
+
+/// The state of a board, with what has changed since the batches that were asked about.
+#[derive(Debug)]
+pub(crate) struct News {
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
     /// Profile revision.
@@ -101,38 +116,54 @@ pub(crate) struct LoadSnapshot {
 macro_rules! round_of {
     ($row:expr) => {{
         let row = $row;
-        let (keys, ties) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
-        let users = row.profile_ids.unwrap_or_default().into_iter();
-        let external_ids = row.external_ids.unwrap_or_default();
-        let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
-        let profiles = users.zip(external_ids).zip(names.into_iter().zip(avatars));
-        let places = row.ranking_ids.unwrap_or_default().into_iter().zip(row.period_ids.unwrap_or_default());
-        Round {
-            epoch: row.epoch,
-            read_at: row.read_at,
-            batches: row.batches,
-            revision: row.revision,
-            rankings: places
-                .zip(row.layouts.unwrap_or_default())
-                .map(|((ranking_id, period_id), layout)| CurrentRanking { ranking_id, period_id, layout })
-                .collect(),
-            changes: row.has_all_changes.then(|| Changes {
-                user_ids: row.user_ids.unwrap_or_default(),
-                keys: keys.into_iter().zip(ties).map(|(key, tie)| key.zip(tie)).collect(),
-            }),
-            profiles: row.has_all_profiles.then(|| {
-                profiles
-                    .map(|((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar })
-                    .collect()
-            }),
-        }
+        let news = row.batches.zip(row.revision).map(|(batches, revision)| {
+            let (keys, ties) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
+            let users = row.profile_ids.unwrap_or_default().into_iter();
+            let external_ids = row.external_ids.unwrap_or_default();
+            let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
+            let profiles = users.zip(external_ids).zip(names.into_iter().zip(avatars));
+            let places = row.ranking_ids.unwrap_or_default().into_iter().zip(row.period_ids.unwrap_or_default());
+            News {
+                batches,
+                revision,
+                rankings: places
+                    .zip(row.layouts.unwrap_or_default())
+                    .map(|((ranking_id, period_id), layout)| CurrentRanking { ranking_id, period_id, layout })
+                    .collect(),
+                changes: row.has_all_changes.unwrap_or_default().then(|| Changes {
+                    user_ids: row.user_ids.unwrap_or_default(),
+                    keys: keys.into_iter().zip(ties).map(|(key, tie)| key.zip(tie)).collect(),
+                }),
+                profiles: row.has_all_profiles.unwrap_or_default().then(|| {
+                    profiles
+                        .map(|((id, external_id), (name, avatar))| StoredProfile { id, external_id, name, avatar })
+                        .collect()
+                }),
+            }
+        });
+        Round { epoch: row.epoch, read_at: row.read_at, snapshot: row.snapshot, news }
     }};
 }
 
 impl Store {
     /// A connection for rounds.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
-        Ok(RoundConnection(self.rounds.hold().await?))
+        let kept = self.kept().as_mut().and_then(Vec::pop);
+        Ok(RoundConnection(match kept {
+            Some(kept) => kept,
+            None => self.rounds.hold().await?,
+        }))
+    }
+
+    /// Keeps a connection that has run a round for the next one: the pool would test it in between.
+    pub(crate) fn keep_round_connection(&self, RoundConnection(connection): RoundConnection) {
+        if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX) {
+            kept.push(connection);
+        }
+    }
+
+    pub(super) fn kept(&self) -> MutexGuard<'_, Option<Vec<Held>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Users by their internal ids and by the callers' ids, with the epoch and the profile revision that they are of.
@@ -195,13 +226,15 @@ impl Store {
         }
         connection.execute(BEGIN_LOAD).await?;
         let mut snapshot = LoadSnapshot { connection, ranking, revision: 0 };
-        let Some(round) = snapshot.state().await? else { return Ok(None) };
+        let Round { epoch, news, .. } = snapshot.state().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut snapshot.connection)
             .await?;
-        let Some(current) = round.rankings.first() else { return Ok(None) };
-        snapshot.revision = round.revision;
-        let version = Version { epoch: round.epoch, layout: current.layout, batches: round.batches };
+        let Some((current, news)) = news.as_ref().and_then(|news| Some((news.rankings.first()?, news))) else {
+            return Ok(None);
+        };
+        snapshot.revision = news.revision;
+        let version = Version { epoch, layout: current.layout, batches: news.batches.clone() };
         Ok(Some((snapshot, version, players.unsigned_abs())))
     }
 }
@@ -214,6 +247,7 @@ impl RoundConnection {
         ranking_ids: &[i64],
         batches: &[i64],
         revision: Option<i64>,
+        snapshot: Option<&str>,
         (most_batches, most_users): (i32, i64),
     ) -> Result<Round> {
         let query = sqlx::query_file!(
@@ -224,6 +258,7 @@ impl RoundConnection {
             revision,
             most_batches,
             most_users,
+            snapshot,
         );
         let row = query.fetch_one(&mut self.0).await?;
         Ok(round_of!(row))
@@ -231,12 +266,12 @@ impl RoundConnection {
 }
 
 impl LoadSnapshot {
-    async fn state(&mut self) -> Result<Option<Round>> {
+    async fn state(&mut self) -> Result<Round> {
         let Self { connection, ranking, .. } = self;
-        let (ids, none) = ([ranking.ranking_id], None::<Vec<i64>>);
+        let (ids, batches, revision, snapshot) = ([ranking.ranking_id], None::<&[i64]>, None::<i64>, None::<&str>);
         let query =
-            sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, none.as_deref(), None::<i64>, 0, 0);
-        Ok(query.fetch_optional(connection).await?.map(|row| round_of!(row)))
+            sqlx::query_file!("sql/queries/read_round.sql", ranking.board, &ids, batches, revision, 0, 0, snapshot);
+        Ok(round_of!(query.fetch_one(connection).await?))
     }
 
     /// Gives the rank keys of the ranking to `take`, best first: rank key, tie key and internal user id.

@@ -28,7 +28,12 @@ pub(crate) mod secret;
 pub(crate) mod upkeep;
 pub(crate) mod user;
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use sqlx::{
     ConnectOptions as _, Executor as _, PgConnection,
@@ -37,7 +42,7 @@ use sqlx::{
 
 use crate::{Error, Result, service::Settings};
 use migrate::Edition;
-use pool::Pool;
+use pool::{Held, Pool};
 use pooler::Opening;
 
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
@@ -57,6 +62,8 @@ pub(crate) struct Store {
     readers: Pool,
     /// For rounds of the rank indexes, and names.
     rounds: Pool,
+    /// Connections of `rounds` for the next rounds; `None` once they are closed.
+    kept: Arc<Mutex<Option<Vec<Held>>>>,
     writers: Pool,
     /// For scores.
     recorders: Pool,
@@ -134,7 +141,8 @@ impl Store {
         let few = WARM_CONNECTIONS.min(write_connections / 2);
         let writers = pool(write_connections - few, &quick);
         let recorders = if few > 0 { writers.after(pool(few, &quick), WRITE_SOON) } else { writers.clone() };
-        Ok(Self { readers, rounds, writers, recorders, keepers, patient, patience: *pool_wait })
+        let kept = Arc::new(Mutex::new(Some(Vec::new())));
+        Ok(Self { readers, rounds, kept, writers, recorders, keepers, patient, patience: *pool_wait })
     }
 
     /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.
@@ -201,6 +209,7 @@ impl Store {
 
     /// Waits until the connections in use are given back, and closes all.
     pub(crate) async fn close(&self) {
+        self.kept().take();
         for pool in [&self.recorders, &self.keepers, &self.readers, &self.rounds] {
             pool.close().await;
         }

@@ -332,3 +332,45 @@ async fn the_feed_forgets_what_is_old_in_bounded_steps() {
     assert!(board.since(&near).await.has_all_changes);
     assert!(!board.since(&far).await.has_all_changes);
 }
+
+#[tokio::test]
+async fn a_round_of_an_earlier_snapshot_is_cut_short_until_a_transaction_commits() {
+    let board = Board::new().await;
+    let statement = "SELECT snapshot, batches FROM centile_store.read_round(1, $1, NULL, NULL, p_snapshot => $2)";
+    let read = async |snapshot: Option<&str>| -> (String, Option<Vec<i64>>) {
+        let query = sqlx::query_as(statement).bind(&board.rankings).bind(snapshot);
+        query.fetch_one(&board.pool).await.unwrap()
+    };
+    // The server's own work commits now and then, too.
+    let settled = async |mut snapshot: String| {
+        for _ in 0..1_000 {
+            match read(Some(&snapshot)).await {
+                (same, None) => {
+                    assert_eq!(same, snapshot);
+                    return same;
+                }
+                (newer, Some(_)) => snapshot = newer,
+            }
+        }
+        panic!("each of 1,000 rounds saw another snapshot");
+    };
+    let first = settled(read(None).await.0).await;
+    // Two transactions are in progress, one from before and one from after another commit.
+    let write = async |user: &str| {
+        let mut transaction = board.pool.begin().await.unwrap();
+        sqlx::query("SELECT centile.put_user($1, 'a name')").bind(user).execute(&mut *transaction).await.unwrap();
+        transaction
+    };
+    let early = write("bob").await;
+    board.score("cyd", 1).await;
+    let (second, news) = read(Some(&first)).await;
+    assert!(news.is_some() && second != first, "a commit is news");
+    let second = settled(second).await;
+    early.commit().await.unwrap();
+    let (third, news) = read(Some(&second)).await;
+    assert!(news.is_some() && third != second, "so is the commit of a transaction that the snapshot saw in progress");
+    let third = settled(third).await;
+    let late = write("dan").await;
+    late.commit().await.unwrap();
+    assert!(read(Some(&third)).await.1.is_some(), "and of one that began after it");
+}

@@ -1,0 +1,243 @@
+//! Answers that several callers wait for.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Poll, Waker},
+    thread::{self, ThreadId},
+};
+
+/// Callers of one thread that wait for the same answer. Waking a task of another thread takes a system call, waking one of the same thread
+/// hardly anything. So the answer wakes one caller, which wakes the others.
+#[derive(Debug)]
+struct Group<R> {
+    thread: ThreadId,
+    state: Mutex<State<R>>,
+}
+
+#[derive(Debug)]
+struct State<R> {
+    /// `Ready(None)` if there will be no answer.
+    answer: Poll<Option<R>>,
+    /// One for each caller that waits.
+    wakers: Vec<Option<Waker>>,
+}
+
+/// The groups that wait for one answer. Dropped without an answer, it leaves them none.
+#[derive(Debug)]
+pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
+
+/// The answer to one caller; `None` if the task that would give it has panicked.
+#[derive(Debug)]
+pub(in crate::ranking) struct Answer<R> {
+    group: Arc<Group<R>>,
+    /// The place of the caller's waker.
+    place: usize,
+    caller: Arc<()>,
+}
+
+impl<R> Default for Callers<R> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<R> Callers<R> {
+    /// Adds a caller of this thread.
+    pub(super) fn add(&mut self) -> Answer<R> {
+        let thread = thread::current().id();
+        let group = self.0.iter().find(|group| group.thread == thread).cloned().unwrap_or_else(|| {
+            let state = Mutex::new(State { answer: Poll::Pending, wakers: Vec::new() });
+            let group = Arc::new(Group { thread, state });
+            self.0.push(Arc::clone(&group));
+            group
+        });
+        let place = {
+            let mut state = group.state();
+            state.wakers.push(None);
+            state.wakers.len() - 1
+        };
+        Answer { group, place, caller: Arc::default() }
+    }
+
+    /// Gives all callers this answer.
+    pub(super) fn answer(mut self, answer: &R)
+    where
+        R: Clone,
+    {
+        for group in self.0.drain(..) {
+            group.answer(Some(answer.clone()));
+        }
+    }
+}
+
+impl<R> Drop for Callers<R> {
+    fn drop(&mut self) {
+        for group in self.0.drain(..) {
+            group.answer(None);
+        }
+    }
+}
+
+impl<R> Group<R> {
+    fn answer(&self, answer: Option<R>) {
+        let waker = {
+            let mut state = self.state();
+            state.answer = Poll::Ready(answer);
+            state.wakers.iter_mut().find_map(Option::take)
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<R>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R> Answer<R> {
+    /// A reference that is dead once the caller has the answer, or has gone away.
+    pub(super) fn caller(&self) -> Weak<()> {
+        Arc::downgrade(&self.caller)
+    }
+}
+
+impl<R: Clone> Future for Answer<R> {
+    type Output = Option<R>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.group.state();
+        if state.answer.is_ready() {
+            return state.answer.clone();
+        }
+        let waker = &mut state.wakers[self.place];
+        if waker.as_ref().is_none_or(|waker| !waker.will_wake(context.waker())) {
+            *waker = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl<R> Drop for Answer<R> {
+    /// The caller may be the one that was woken: whether it took the answer or went away, the others are woken now.
+    fn drop(&mut self) {
+        let others = {
+            let mut state = self.group.state();
+            if let Some(own) = state.wakers.get_mut(self.place) {
+                *own = None;
+            }
+            if state.answer.is_ready() { std::mem::take(&mut state.wakers) } else { Vec::new() }
+        };
+        others.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicU32, Ordering},
+        task::Wake,
+    };
+
+    use super::*;
+
+    /// Counts how often its task is woken.
+    #[derive(Default)]
+    struct Task(AtomicU32);
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    /// A caller and its task.
+    struct Caller {
+        answer: Option<Answer<u32>>,
+        task: Arc<Task>,
+    }
+
+    impl Caller {
+        fn new(callers: &mut Callers<u32>) -> Self {
+            Self { answer: Some(callers.add()), task: Arc::default() }
+        }
+
+        fn poll(&mut self) -> Poll<Option<u32>> {
+            let waker = Waker::from(Arc::clone(&self.task));
+            let polled =
+                Pin::new(self.answer.as_mut().unwrap_or_else(|| panic!("gone"))).poll(&mut Context::from_waker(&waker));
+            if polled.is_ready() {
+                self.answer = None;
+            }
+            polled
+        }
+
+        fn woken(&self) -> u32 {
+            self.task.0.load(Ordering::SeqCst)
+        }
+    }
+
+    fn three(callers: &mut Callers<u32>) -> [Caller; 3] {
+        let mut three = [(); 3].map(|()| Caller::new(callers));
+        assert!(three.iter_mut().all(|caller| caller.poll().is_pending()));
+        three
+    }
+
+    #[test]
+    fn an_answer_wakes_one_caller_which_wakes_the_others() {
+        let mut callers = Callers::default();
+        let mut three = three(&mut callers);
+        let mut late = Caller::new(&mut callers);
+        callers.answer(&7);
+        assert_eq!(three.each_ref().map(Caller::woken), [1, 0, 0]);
+        assert_eq!(three[0].poll(), Poll::Ready(Some(7)));
+        assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1]);
+        assert_eq!((three[2].poll(), three[1].poll()), (Poll::Ready(Some(7)), Poll::Ready(Some(7))));
+        assert_eq!(late.poll(), Poll::Ready(Some(7)), "one that had not waited yet");
+        assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_caller_that_was_woken_and_goes_away_wakes_the_others() {
+        let mut callers = Callers::default();
+        let mut three = three(&mut callers);
+        callers.answer(&7);
+        three[0].answer = None;
+        assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1]);
+        assert_eq!(three[1].poll(), Poll::Ready(Some(7)));
+    }
+
+    #[test]
+    fn a_caller_that_went_away_before_the_answer_is_not_woken() {
+        let mut callers = Callers::default();
+        let mut three = three(&mut callers);
+        let caller = three[0].answer.as_ref().map(Answer::caller);
+        three[0].answer = None;
+        assert_eq!(caller.map(|caller| caller.strong_count()), Some(0));
+        assert_eq!(three.each_ref().map(Caller::woken), [0, 0, 0]);
+        callers.answer(&7);
+        assert_eq!(three.each_ref().map(Caller::woken), [0, 1, 0]);
+    }
+
+    #[test]
+    fn callers_of_each_thread_are_woken_apart() {
+        let mut callers = Callers::default();
+        let mut here = [(); 2].map(|()| Caller::new(&mut callers));
+        let mut there = thread::scope(|scope| scope.spawn(|| [(); 2].map(|()| Caller::new(&mut callers))).join())
+            .unwrap_or_else(|_| panic!("no panic there"));
+        assert!(here.iter_mut().chain(&mut there).all(|caller| caller.poll().is_pending()));
+        callers.answer(&7);
+        assert_eq!(here.each_ref().map(Caller::woken), [1, 0]);
+        assert_eq!(there.each_ref().map(Caller::woken), [1, 0]);
+    }
+
+    #[test]
+    fn without_an_answer_all_callers_end() {
+        let mut callers = Callers::default();
+        let mut three = three(&mut callers);
+        drop(callers);
+        assert_eq!(three[0].poll(), Poll::Ready(None));
+        assert_eq!((three[1].poll(), three[2].poll()), (Poll::Ready(None), Poll::Ready(None)));
+    }
+}
