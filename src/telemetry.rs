@@ -3,7 +3,7 @@
 
 use std::{fmt::Write as _, sync::OnceLock, time::Duration};
 
-use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::{Error, Result, closing::ClosedPeriod, ranking::IndexStatus, service::Service};
@@ -156,18 +156,19 @@ pub(crate) fn keep() {
 
 /// What is under way, a request or a connection, as long as this value lives.
 #[derive(Debug)]
-pub(crate) struct UnderWay(&'static str);
+pub(crate) struct UnderWay(Gauge);
 
 impl UnderWay {
-    fn count(gauge: &'static str) -> Self {
-        gauge!(gauge).increment(1);
+    fn count(name: &'static str) -> Self {
+        let gauge = gauge!(name);
+        gauge.increment(1);
         Self(gauge)
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        gauge!(self.0).decrement(1);
+        self.0.decrement(1);
     }
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, body, caller,
+    Api, body, caller, instant,
     path::{BoardPath, UserIdText},
     period::PeriodResponse,
     problem::{QueryProblems, ReadProblems},
@@ -122,6 +122,7 @@ pub(super) struct RowResponse<'a> {
     #[schema(example = 1_234)]
     score: i64,
     /// When the score was reached.
+    #[serde(serialize_with = "instant::serialize")]
     reached_at: DateTime<Utc>,
 }
 
@@ -296,7 +297,7 @@ pub(super) async fn query(api: Data<Api>, request: HttpRequest, payload: Payload
     let wanted: ChosenRequest = body::object(&body::open_text(&api, QUERY_BYTES, &request, payload).await?)?;
     let selector = query::selector(wanted.period.as_deref())?;
     let chosen = rank::chosen(&api.service, &board, &selector, &chosen_ids(&wanted.users)?).await?;
-    Ok(reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen)))
+    reply::untagged(&chosen.header, &ChosenResponse::new(&board, &chosen))
 }
 
 /// The ids asked for, each once.

@@ -37,6 +37,7 @@ mod connection;
 mod cors;
 mod endpoint;
 mod first_layout;
+mod instant;
 mod observe;
 mod openapi;
 mod path;

@@ -20,16 +20,26 @@ use crate::{
 /// The header that tells whether an answer came from a rank index or from SQL.
 const SOURCE: &str = "x-centile-source";
 
+/// Bytes of most answers, at most: one that is longer is copied as it grows.
+const USUAL_BYTES: usize = 2_048;
+
 /// What was read: a cache may keep it, and must ask before using it again.
 pub(super) fn read(body: &impl Serialize) -> HttpResponse {
     HttpResponse::Ok().insert_header((header::CACHE_CONTROL, "no-cache")).json(body)
 }
 
 /// An answer without an entity tag: about an open period, or to a request with a body.
-pub(super) fn untagged(about: &Header, body: &impl Serialize) -> HttpResponse {
+pub(super) fn untagged(about: &Header, body: &impl Serialize) -> Result<HttpResponse> {
     let mut response = HttpResponse::Ok();
     response.insert_header((header::CACHE_CONTROL, "no-cache")).insert_header((SOURCE, about.answered_by.name()));
-    response.json(body)
+    Ok(response.insert_header(header::ContentType::json()).body(json(body)?))
+}
+
+fn json(body: &impl Serialize) -> Result<Bytes> {
+    let mut text = Vec::with_capacity(USUAL_BYTES);
+    serde_json::to_writer(&mut text, body)
+        .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))?;
+    Ok(text.into())
 }
 
 /// What was read about the period that `selector` means. Of a closed one with its tag, or 304 when `request` names that.
@@ -41,13 +51,9 @@ pub(super) fn ranked(
     body: &impl Serialize,
 ) -> Result<HttpResponse> {
     let Some(etag) = &about.etag else {
-        return Ok(untagged(about, body));
+        return untagged(about, body);
     };
-    tagged(request, etag, lifetime(reading, selector, true), about.answered_by, || {
-        serde_json::to_vec(body)
-            .map(Bytes::from)
-            .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))
-    })
+    tagged(request, etag, lifetime(reading, selector, true), about.answered_by, || json(body))
 }
 
 /// For how long a cache may use an answer without asking again. What a name means once it is closed changes by a

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, caller,
+    Api, caller, instant,
     list::{RankingResponse, RowResponse},
     path::{BoardPath, UserPath},
     problem::{ActProblems, ReadProblems},
@@ -71,6 +71,7 @@ pub(super) struct StandingResponse<'a> {
     #[schema(example = 99.4, minimum = 0, maximum = 100)]
     percentile: f64,
     /// When the score was reached.
+    #[serde(serialize_with = "instant::serialize")]
     reached_at: DateTime<Utc>,
     /// The players just above, best first.
     above: Vec<RowResponse<'a>>,

@@ -83,6 +83,13 @@ impl Directory {
         self.find_id(user_id).and_then(|address| self.arena.record(address).profile())
     }
 
+    /// Returns the profiles of users, in their order.
+    pub fn profiles(&self, user_ids: &[u32]) -> impl Iterator<Item = Option<Profile<'_>>> {
+        // A separate pass over the tables lets the CPU overlap their cache misses.
+        let addresses: Vec<Option<u32>> = user_ids.iter().map(|&user_id| self.find_id(user_id)).collect();
+        addresses.into_iter().map(|address| self.arena.record(address?).profile())
+    }
+
     /// Adds or replaces a user, who then counts as the newest.
     ///
     /// An unchanged profile keeps its age. If another user has the same external id, the directory

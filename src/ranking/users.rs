@@ -152,7 +152,7 @@ impl Users {
             if state.epoch != epoch {
                 return Ok(None);
             }
-            user_ids.iter().map(|&id| state.directory.profile(id).map(|profile| stored(&profile))).collect()
+            state.directory.profiles(user_ids).map(|profile| profile.as_ref().map(stored)).collect()
         };
         let missing: Vec<u32> =
             user_ids.iter().zip(&found).filter(|(_, found)| found.is_none()).map(|(&id, _)| id).collect();
