@@ -5,6 +5,7 @@ mod fresh;
 mod life;
 mod memory;
 mod reload;
+mod replay;
 
 use std::collections::BTreeMap;
 

@@ -18,6 +18,7 @@ mod overload;
 mod page;
 mod probe;
 mod redis;
+mod replay;
 mod report;
 mod schemathesis;
 mod soak;

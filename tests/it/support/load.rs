@@ -10,7 +10,10 @@ use std::{
 };
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
-use reqwest::{RequestBuilder, StatusCode, header};
+use reqwest::{
+    RequestBuilder, StatusCode,
+    header::{self, HeaderMap},
+};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -56,6 +59,8 @@ pub struct Load {
     pub read_only: bool,
     /// Whether pages are gone on with by their cursors, which takes periods whose labels are dates.
     pub cursors: bool,
+    /// Whether servers are killed meanwhile: what they do not answer, or answer with 503, is not in the record.
+    pub may_fail: bool,
     /// A key of an administrator.
     pub key: String,
     /// How many players there are.
@@ -78,6 +83,7 @@ impl Load {
             periods: vec!["all_time", "week"],
             read_only: false,
             cursors: true,
+            may_fail: false,
             key,
             players: amount(1_000, 3_000),
             client: super::client(),
@@ -180,7 +186,7 @@ impl Load {
         let event = self.event(rng, board);
         let ranks = if rng.random_ratio(1, 5) { "?ranks=true" } else { "" };
         let url = self.url(instance, board, &format!("/scores{ranks}"));
-        let (status, text) = self.send(self.client.post(url).json(&event)).await;
+        let Some((status, text)) = self.send(self.client.post(url).json(&event)).await else { return };
         match status {
             StatusCode::OK => self.accepted(record, board, instance, event, parsed(&text)),
             // Of a player who is banned.
@@ -190,7 +196,8 @@ impl Load {
     }
 
     async fn write_many(&self, record: &mut Record, board: usize, instance: usize, events: Vec<Value>) {
-        let (status, text) = self.send(self.client.post(self.url(instance, board, "/scores")).json(&events)).await;
+        let request = self.client.post(self.url(instance, board, "/scores")).json(&events);
+        let Some((status, text)) = self.send(request).await else { return };
         assert_eq!(status, StatusCode::OK, "{text}");
         let mut answer = parsed(&text);
         let results = answer["results"].as_array_mut().expect("results").drain(..);
@@ -198,6 +205,7 @@ impl Load {
         for (event, result) in events.into_iter().zip(results) {
             match result["status"].as_str() {
                 Some("accepted") => self.accepted(record, board, instance, event, result),
+                _ if self.may_fail && result["error"]["status"] == 503 => {}
                 _ => assert_eq!(result["error"]["status"], 403, "{event}: {result}"),
             }
         }
@@ -223,8 +231,8 @@ impl Load {
             0 | 1 => {
                 let user = self.user(rng);
                 self.banned.lock().expect("no panic").push(user.clone());
-                let (status, text) =
-                    self.send(self.client.post(format!("{url}/v1/users/{user}/ban")).json(&body)).await;
+                let request = self.client.post(format!("{url}/v1/users/{user}/ban")).json(&body);
+                let Some((status, text)) = self.send(request).await else { return };
                 // A player without any score so far does not exist; a later unban may have begun.
                 let allowed = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::CONFLICT];
                 assert!(allowed.contains(&status), "{status}: {text}");
@@ -233,8 +241,8 @@ impl Load {
             2 | 3 => {
                 let user = self.banned.lock().expect("no panic").pop();
                 let Some(user) = user else { return };
-                let (status, text) =
-                    self.send(self.client.post(format!("{url}/v1/users/{user}/unban")).json(&body)).await;
+                let request = self.client.post(format!("{url}/v1/users/{user}/unban")).json(&body);
+                let Some((status, text)) = self.send(request).await else { return };
                 let allowed = [StatusCode::OK, StatusCode::NOT_FOUND, StatusCode::CONFLICT];
                 assert!(allowed.contains(&status), "{status}: {text}");
                 self.acted(record, instance, &reason, status);
@@ -243,7 +251,8 @@ impl Load {
                 let scores: Vec<_> = self.scores.lock().expect("no panic").iter().copied().collect();
                 let Some(&(board, transaction_id)) = scores.choose(rng) else { return };
                 let path = format!("/transactions/{transaction_id}/void");
-                let (status, text) = self.send(self.client.post(self.url(instance, board, &path)).json(&body)).await;
+                let request = self.client.post(self.url(instance, board, &path)).json(&body);
+                let Some((status, text)) = self.send(request).await else { return };
                 assert_eq!(status, StatusCode::NO_CONTENT, "{text}");
                 let what = Change::Void { transaction_id };
                 record.acknowledged.push(Acknowledged { board, instance, at: Instant::now(), what });
@@ -251,7 +260,8 @@ impl Load {
             6 | 7 => {
                 let board = rng.random_range(0..self.boards.len());
                 let path = format!("/scores/{}?reason={reason}", self.user(rng));
-                let (status, text) = self.send(self.client.delete(self.url(instance, board, &path))).await;
+                let request = self.client.delete(self.url(instance, board, &path));
+                let Some((status, text)) = self.send(request).await else { return };
                 assert!([StatusCode::NO_CONTENT, StatusCode::NOT_FOUND].contains(&status), "{status}: {text}");
                 let what = Change::Act { reason };
                 record.acknowledged.push(Acknowledged { board, instance, at: Instant::now(), what });
@@ -259,7 +269,8 @@ impl Load {
             _ => {
                 let user = self.user(rng);
                 let body = json!({"name": format!("{user} the {}", rng.random_range(0..1_000))});
-                let (status, text) = self.send(self.client.put(format!("{url}/v1/users/{user}")).json(&body)).await;
+                let request = self.client.put(format!("{url}/v1/users/{user}")).json(&body);
+                let Some((status, text)) = self.send(request).await else { return };
                 assert!(status.is_success(), "{status}: {text}");
             }
         }
@@ -273,13 +284,27 @@ impl Load {
         }
     }
 
-    /// The answer to a request. Whatever is wrong, the service must not fail.
-    async fn send(&self, request: RequestBuilder) -> (StatusCode, String) {
-        let response = request.bearer_auth(&self.key).send().await.expect("an answer");
-        let status = response.status();
-        let text = response.text().await.expect("a body");
-        assert!(!status.is_server_error(), "{status}: {text}");
-        (status, text)
+    /// The answer to a request of the administrator; see [`Self::answer`].
+    async fn send(&self, request: RequestBuilder) -> Option<(StatusCode, String)> {
+        let (status, _, text) = self.answer(request.bearer_auth(&self.key)).await?;
+        Some((status, text))
+    }
+
+    /// The answer to a request. The service must not fail, unless it may because servers are killed: `None` then.
+    async fn answer(&self, request: RequestBuilder) -> Option<(StatusCode, HeaderMap, String)> {
+        let answer = async {
+            let response = request.send().await?;
+            let (status, headers) = (response.status(), response.headers().clone());
+            Ok::<_, reqwest::Error>((status, headers, response.text().await?))
+        };
+        let is_away = |status| self.may_fail && status == StatusCode::SERVICE_UNAVAILABLE;
+        match answer.await {
+            Ok((status, ..)) if is_away(status) => None,
+            Ok((status, _, text)) if status.is_server_error() => panic!("{status}: {text}"),
+            Ok(answer) => Some(answer),
+            Err(_) if self.may_fail => None,
+            Err(error) => panic!("no answer: {error}"),
+        }
     }
 }
 
@@ -340,11 +365,13 @@ impl Reader {
         let known = self.tops.get(&address).filter(|_| rng.random_bool(0.5));
         let request = known.into_iter().fold(request, |request, (tag, _)| request.header(header::IF_NONE_MATCH, tag));
         let sent_at = Instant::now();
-        let response = request.send().await.expect("an answer");
-        let status = response.status();
-        let tag = response.headers().get(header::ETAG).map(|tag| tag.to_str().expect("text").to_owned());
-        let mut text = response.text().await.expect("a body");
+        let Some((status, headers, mut text)) = load.answer(request).await else { return };
+        let header = |name: &str| headers.get(name).map(|value| value.to_str().expect("text").to_owned());
+        let (tag, is_from_index) = (header("etag"), header("x-centile-source").is_some_and(|source| source == "index"));
         let done_at = Instant::now();
+        if load.may_fail && text.contains(r#""stale":"#) {
+            return;
+        }
         if let (StatusCode::NOT_MODIFIED, Some((_, body))) = (status, known) {
             text.clone_from(body);
         } else {
@@ -364,7 +391,7 @@ impl Reader {
             }
         }
         let body = (status != StatusCode::NOT_FOUND).then_some(text);
-        record.answers.push(Answer { board, instance, period, question, sent_at, done_at, body });
+        record.answers.push(Answer { board, instance, period, question, is_from_index, sent_at, done_at, body });
     }
 }
 

@@ -23,6 +23,7 @@ pub mod replay;
 pub mod sender;
 mod serve;
 pub mod spoiler;
+pub mod storm;
 pub mod verdict;
 pub mod wait;
 

@@ -63,6 +63,8 @@ pub struct Answer {
     /// The kind of period asked for.
     pub period: &'static str,
     pub question: Question,
+    /// Whether it came from a rank index.
+    pub is_from_index: bool,
     /// Before the request went out.
     pub sent_at: Instant,
     /// After the answer was there.

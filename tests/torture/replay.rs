@@ -1,0 +1,27 @@
+//! Answers of rank indexes, each compared with a replay of the ledger at the version that it names.
+
+use crate::{
+    report::Trial,
+    support::{amount, storm::storm},
+};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn answers_are_those_of_their_version() {
+    let wanted = std::env::var("CENTILE_ANSWERS").ok().and_then(|text| text.parse().ok());
+    let wanted = wanted.unwrap_or_else(|| amount(100_000, 5_000_000));
+    let mut trial = Trial::begin(
+        "replay",
+        format!(
+            "{wanted} answers of rank indexes under writes, closings, rebuilds, rebalancing, renames, bans and kills"
+        ),
+        "none wrong",
+    );
+    let seen = storm(wanted, 150_000).await;
+    let [postgresql, instances, rebuilt] = seen.troubles;
+    trial.saw(format!(
+        "{} answers compared at {} versions, {} of them from an index; {} changes; {} periods closed, {rebuilt} boards rebuilt",
+        seen.answers, seen.versions, seen.from_index, seen.changes, seen.closed
+    ));
+    trial.saw(format!("PostgreSQL killed {postgresql} times, an instance {instances} times"));
+    trial.end();
+}
