@@ -11768,7 +11768,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) IS 'Version and players of a ranking, if it is still current. Example: SELECT * FROM centile_store.ranking_state(1, 1, 1, NULL, NULL);';
 
-CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL::text, OUT epoch text, OUT read_at timestamp with time zone, OUT snapshot text, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) RETURNS record
+CREATE FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000, p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL::text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) RETURNS record
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
@@ -11781,7 +11781,7 @@ BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
     IF NOT pg_is_in_recovery() THEN
-        snapshot := pg_current_snapshot();
+        snapshot := concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), pg_current_snapshot());
         IF snapshot = p_snapshot THEN
             RETURN;
         END IF;
@@ -11837,7 +11837,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT snapshot text, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) IS 'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+COMMENT ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) IS 'State of a board and what has changed since the given batches, for rank indexes; time, epoch and snapshot alone if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
 
 CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -16673,8 +16673,8 @@ GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centil
 REVOKE ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT snapshot text, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT snapshot text, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer, p_user_limit bigint, p_snapshot text, OUT epoch text, OUT read_at timestamp with time zone, OUT batches bigint[], OUT revision bigint, OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[], OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;

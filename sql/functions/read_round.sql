@@ -1,9 +1,14 @@
 -- One round of the rank indexes of a board: everything that an instance needs to bring its indexes to the current state, in one
--- snapshot. p_ranking_ids are the rankings it has indexes of, p_batches the batch of each lane that all of them have reached, p_revision
--- the profile revision that its directory has reached, p_snapshot the snapshot of an earlier round with the same p_ranking_ids.
+-- snapshot.
 --
--- If snapshot is still p_snapshot, no transaction has committed since: only epoch, read_at and snapshot are given. A standby gives no
--- snapshot, because there the function that shows it leaves out transactions in progress.
+-- p_ranking_ids: the rankings that the instance has indexes of.
+-- p_batches: the batch of each lane that all of them have reached.
+-- p_revision: the profile revision that the directory has reached.
+-- p_snapshot: the snapshot of an earlier round with the same p_ranking_ids, or NULL.
+--
+-- If the snapshot is still p_snapshot, no transaction has committed since. The function then returns epoch, read_at and snapshot; all
+-- other columns are NULL. The snapshot names the session, because a crash ends all sessions, and transaction ids from before a crash
+-- may come again. It is NULL on a standby, where pg_current_snapshot() omits transactions in progress.
 --
 -- The result names the given rankings that their periods still point to, with periods and layouts. rank_keys and tie_keys hold, ranking by
 -- ranking, the entries of all user_ids; NULL for a user without an entry. If
@@ -14,10 +19,10 @@
 CREATE FUNCTION centile_store.read_round(
     p_board_id integer, p_ranking_ids bigint[], p_batches bigint[], p_revision bigint, p_limit integer DEFAULT 20000,
     p_user_limit bigint DEFAULT 20000, p_snapshot text DEFAULT NULL,
-    OUT epoch text, OUT read_at timestamptz, OUT snapshot text, OUT batches bigint[], OUT revision bigint,
+    OUT epoch text, OUT read_at timestamptz, OUT batches bigint[], OUT revision bigint,
     OUT ranking_ids bigint[], OUT period_ids bigint[], OUT layouts integer[],
     OUT has_all_changes boolean, OUT user_ids bigint[], OUT rank_keys bigint[], OUT tie_keys bigint[],
-    OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[])
+    OUT has_all_profiles boolean, OUT profile_ids bigint[], OUT external_ids text[], OUT names text[], OUT avatars text[], OUT snapshot text)
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
@@ -30,7 +35,7 @@ BEGIN
     epoch := centile.epoch();
     read_at := statement_timestamp();
     IF NOT pg_is_in_recovery() THEN
-        snapshot := pg_current_snapshot();
+        snapshot := concat_ws(' ', pg_postmaster_start_time(), pg_backend_pid(), pg_current_snapshot());
         IF snapshot = p_snapshot THEN
             RETURN;
         END IF;
@@ -87,4 +92,4 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.read_round(integer, bigint[], bigint[], bigint, integer, bigint, text) IS
-'State of a board and what has changed since the given batches, for rank indexes. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';
+'State of a board and what has changed since the given batches, for rank indexes; time, epoch and snapshot alone if p_snapshot is current. Example: SELECT batches, layouts FROM centile_store.read_round(1, ''{1}'', NULL, NULL);';

@@ -78,6 +78,7 @@ impl Directory {
     }
 
     /// Returns the profile of a user.
+    #[cfg(test)]
     #[must_use]
     pub fn profile(&self, user_id: u32) -> Option<Profile<'_>> {
         self.find_id(user_id).and_then(|address| self.arena.record(address).profile())

@@ -9,7 +9,6 @@ use std::{
         Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
         atomic::{AtomicU64, Ordering},
     },
-    thread,
     time::{Duration, Instant},
 };
 
@@ -35,7 +34,7 @@ use crate::{
     rank::AnsweredBy,
     store::{
         Store,
-        index::{Changes, CurrentRanking, News, Round, StoredProfile},
+        index::{BoardState, Changes, CurrentRanking, Round, StoredProfile},
         period::{MeantPeriod, RankingRef},
         rank::{RankingState, StoredKey, Version},
     },
@@ -43,8 +42,6 @@ use crate::{
 
 /// Rounds of one board that run at the same time.
 const ROUNDS_AT_ONCE: usize = 1;
-/// How often the thread of the rounds yields before each. With 32 callers on two busy cores, this raises the rate by a tenth.
-const YIELDS: u32 = 3;
 /// Batches and changed users that a round takes in; an index that is further behind loads anew.
 const ROUND_LIMITS: (i32, i64) = (20_000, 20_000);
 /// How long a request waits for a round before SQL may answer it.
@@ -490,7 +487,7 @@ impl BoardIndexes {
         is_reached.then_some(last)
     }
 
-    /// Notes that a round has ended; `last` is what later ones may share.
+    /// Records the end of a round at `millis`, and the result that later rounds may share.
     fn end_round(&self, millis: u64, last: Option<LastRound>) {
         for slot in self.rankings().values() {
             if let Slot::Ready(loaded) = slot {
@@ -500,10 +497,10 @@ impl BoardIndexes {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
-    /// Applies what a round has read, and returns the rankings that are current. `asked`: the rankings that it asked about. `known`: the
-    /// oldest state among their indexes.
-    fn apply(&self, asked: &[i64], known: &Version, epoch: &str, news: News) -> Arc<[CurrentRanking]> {
-        let News { batches, rankings: current, changes, .. } = news;
+    /// Applies the result of a round, and returns the current rankings. `asked`: the rankings that it asked about. `known`: the oldest state
+    /// among their indexes.
+    fn apply(&self, asked: &[i64], known: &Version, epoch: &str, state: BoardState) -> Arc<[CurrentRanking]> {
+        let BoardState { batches, rankings: current, changes, .. } = state;
         let mut rankings = self.rankings_mut();
         let drop_if = |rankings: &mut HashMap<i64, Slot>, is_wrong: &dyn Fn(i64, &Loaded) -> bool| {
             rankings.retain(|id, slot| !matches!(slot, Slot::Ready(loaded) if is_wrong(*id, loaded)));
@@ -513,9 +510,9 @@ impl BoardIndexes {
         if epoch != known.epoch {
             return Arc::default();
         }
+        // Batches went backwards: the database was restored in place.
+        drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&batches, &loaded.version.batches));
         match changes {
-            // Batches went backwards: the database was restored in place.
-            _ if !covers(&batches, &known.batches) => drop_if(&mut rankings, &|id, _| asked.contains(&id)),
             Some(changes) => {
                 for (place, one) in current.iter().enumerate() {
                     // Out of the map: a panic must not leave a half-changed index there.
@@ -530,7 +527,7 @@ impl BoardIndexes {
                     }
                 }
             }
-            // The feed has a gap. Keep only indexes that an overlapping round or a load has advanced past this one.
+            // The feed has a gap. Keep only indexes that a load has brought to this state.
             None => {
                 drop_if(&mut rankings, &|id, loaded| asked.contains(&id) && !covers(&loaded.version.batches, &batches));
             }
@@ -570,7 +567,7 @@ impl Slot {
 }
 
 impl Loaded {
-    /// An index that is current and was asked for at `millis`.
+    /// An index whose last read and last round are at `millis` since the start of the instance.
     pub(super) fn new(name: Arc<str>, version: Version, index: RankIndex, millis: u64) -> Self {
         Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
     }
@@ -639,10 +636,6 @@ struct Rounds {
 
 impl Work<(), Result<Arc<RoundResult>>> for Rounds {
     async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
-        // Threads that are taking in requests go first, so that those join this round. Returns at once on an idle core.
-        for _ in 0..YIELDS {
-            thread::yield_now();
-        }
         let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance stops")) };
         let mut connection = indexes.store.round_connection().await?;
         // Read the state after waiting for the connection: another round may have advanced it.
@@ -656,18 +649,18 @@ impl Work<(), Result<Arc<RoundResult>>> for Rounds {
         let (id, snapshot) = (self.board.board, last.as_ref().map(|last| &*last.snapshot));
         let round = connection.read(id, &asked, &known.batches, Some(revision_asked), snapshot, ROUND_LIMITS).await?;
         indexes.store.keep_round_connection(connection);
-        let Round { epoch, read_at, snapshot, news } = round;
-        let (batches, rankings) = match (news, last) {
-            (Some(mut news), _) => {
-                indexes.users.apply(&epoch, revision_asked, news.revision, news.profiles.take());
-                let batches = news.batches.clone();
-                (batches, self.board.apply(&asked, &known, &epoch, news))
+        let Round { epoch, read_at, snapshot, state } = round;
+        let (batches, rankings) = match (state, last) {
+            (Some(mut state), _) => {
+                indexes.users.apply(&epoch, revision_asked, state.revision, state.profiles.take());
+                let batches = state.batches.clone();
+                (batches, self.board.apply(&asked, &known, &epoch, state))
             }
             (None, Some(last)) if last.epoch == epoch => (last.batches, last.rankings),
-            // The connection leads to another server now, whose transactions look the same.
-            (None, _) => return Err(Error::unavailable("the database is another one")),
+            // Another database answered, and its snapshot happens to be equal.
+            (None, _) => return Err(Error::unavailable("the database has been replaced; retry")),
         };
-        // A round of another epoch says nothing about the rankings.
+        // After a change of epoch, `apply` returns no rankings. Later rounds must not share that.
         let last = snapshot.filter(|_| epoch == known.epoch).map(|snapshot| {
             let (epoch, rankings) = (epoch.clone(), Arc::clone(&rankings));
             LastRound { snapshot, asked, batches, epoch, rankings }

@@ -111,7 +111,7 @@ async fn read_keys(snapshot: &mut LoadSnapshot, players: u64) -> Result<RankInde
 /// Fills the directory with the names of the players, unless it has most of them.
 async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIndex) -> Result<()> {
     let users = &indexes.users;
-    let missing = index.len() - users.count(index.range(1).map(|key| key.user_id));
+    let missing = index.len() - users.count(index.range(1).map(|key| key.user_id)).await;
     if missing * 100 <= index.len() * FEW_MISSING {
         return Ok(());
     }
@@ -134,9 +134,9 @@ async fn catch_up(indexes: &Indexes, ranking: RankingRef, loaded: &mut Loaded) -
         let batches = loaded.version.batches.clone();
         let round =
             connection.read(ranking.board, &[ranking.ranking_id], &batches, None, None, CATCH_UP_LIMITS).await?;
-        let news = round.news.as_ref();
+        let state = round.state.as_ref();
         let Some((current, changes, batches)) =
-            news.and_then(|news| Some((news.rankings.first()?, news.changes.as_ref()?, &news.batches)))
+            state.and_then(|state| Some((state.rankings.first()?, state.changes.as_ref()?, &state.batches)))
         else {
             return Err(Error::unavailable("the ranking was replaced, or changed faster than it could be loaded"));
         };

@@ -177,8 +177,9 @@ impl Users {
     }
 
     /// How many of these users the directory has.
-    pub(super) fn count(&self, mut user_ids: impl Iterator<Item = u32>) -> usize {
-        // Some thousand at a time: a writer that waits for the lock holds up all readers.
+    pub(super) async fn count(&self, mut user_ids: impl Iterator<Item = u32> + Send) -> usize {
+        // Some thousand at a time: a writer that waits for the lock holds up all readers. A task that never yields holds up connections
+        // whose events this thread waits for.
         const AT_ONCE: usize = 4_096;
         let mut found = 0;
         loop {
@@ -186,8 +187,8 @@ impl Users {
             if some.is_empty() {
                 return found;
             }
-            let state = self.read();
-            found += some.iter().filter(|&&id| state.directory.profile(id).is_some()).count();
+            found += self.read().directory.profiles(&some).flatten().count();
+            tokio::task::yield_now().await;
         }
     }
 

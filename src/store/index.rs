@@ -2,14 +2,14 @@
 
 use std::{
     sync::{MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::{Buf as _, Bytes};
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt as _;
 use sqlx::{Executor as _, PgConnection};
-use tokio::time::timeout;
+use tokio::{task::yield_now, time::timeout};
 
 use super::{Store, period::RankingRef, pool::Held, rank::Version};
 use crate::{Error, Result, board::PeriodKind};
@@ -17,8 +17,14 @@ use crate::{Error, Result, board::PeriodKind};
 /// How long a load waits for the next rows: past that the server is frozen, or cut off.
 const NEXT_ROWS: Duration = Duration::from_secs(30);
 
-/// Connections that are kept for rounds, fewer than there are: other boards and names get the rest.
+/// Messages with rows between two yields of a load: about a millisecond.
+const YIELD_EVERY: u32 = 1_024;
+/// Idle connections that an instance keeps out of the pool for its next rounds.
 const KEPT_MAX: usize = 2;
+/// How long such a connection may be idle. A longer idle one goes back to the pool, which tests it.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+/// Rounds after which a connection goes back to the pool, so that other boards and names have their turn.
+const ROUNDS_MAX: u32 = 64;
 
 /// Reads one snapshot, with keys in index order.
 const BEGIN_LOAD: &str = "SET application_name = 'centile index';
@@ -28,22 +34,22 @@ const BEGIN_LOAD: &str = "SET application_name = 'centile index';
     SET LOCAL enable_sort = off;
     SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 30000";
 
-/// What a round has read, all in one snapshot.
+/// Result of a round, read in one snapshot.
 #[derive(Debug)]
 pub(crate) struct Round {
     /// This life of the database.
     pub(crate) epoch: String,
     /// The database's clock at the beginning of the statement.
     pub(crate) read_at: DateTime<Utc>,
-    /// The transactions that the round has seen; `None` on a standby.
+    /// Names the session and the transactions that it has seen; `None` on a standby.
     pub(crate) snapshot: Option<String>,
-    /// `None` if no transaction has committed since the snapshot that was asked about.
-    pub(crate) news: Option<News>,
+    /// `None` if the snapshot is the one that was passed to [`RoundConnection::read`].
+    pub(crate) state: Option<BoardState>,
 }
 
 /// The state of a board, with what has changed since the batches that were asked about.
 #[derive(Debug)]
-pub(crate) struct News {
+pub(crate) struct BoardState {
     /// Number of the last batch of each lane.
     pub(crate) batches: Vec<i64>,
     /// Profile revision.
@@ -102,7 +108,12 @@ pub(crate) struct NamedRanking {
 
 /// A connection that runs one round after another.
 #[derive(Debug)]
-pub(crate) struct RoundConnection(Held);
+pub(crate) struct RoundConnection {
+    held: Held,
+    /// Rounds that it has run since the pool gave it.
+    ran: u32,
+    used_at: Instant,
+}
 
 /// A snapshot from which an index loads, on a connection of its own. It ends when the value is dropped.
 #[derive(Debug)]
@@ -116,14 +127,14 @@ pub(crate) struct LoadSnapshot {
 macro_rules! round_of {
     ($row:expr) => {{
         let row = $row;
-        let news = row.batches.zip(row.revision).map(|(batches, revision)| {
+        let state = row.batches.zip(row.revision).map(|(batches, revision)| {
             let (keys, ties) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
             let users = row.profile_ids.unwrap_or_default().into_iter();
             let external_ids = row.external_ids.unwrap_or_default();
             let (names, avatars) = (row.names.unwrap_or_default(), row.avatars.unwrap_or_default());
             let profiles = users.zip(external_ids).zip(names.into_iter().zip(avatars));
             let places = row.ranking_ids.unwrap_or_default().into_iter().zip(row.period_ids.unwrap_or_default());
-            News {
+            BoardState {
                 batches,
                 revision,
                 rankings: places
@@ -141,28 +152,28 @@ macro_rules! round_of {
                 }),
             }
         });
-        Round { epoch: row.epoch, read_at: row.read_at, snapshot: row.snapshot, news }
+        Round { epoch: row.epoch, read_at: row.read_at, snapshot: row.snapshot, state }
     }};
 }
 
 impl Store {
     /// A connection for rounds.
     pub(crate) async fn round_connection(&self) -> Result<RoundConnection> {
-        let kept = self.kept().as_mut().and_then(Vec::pop);
-        Ok(RoundConnection(match kept {
-            Some(kept) => kept,
-            None => self.rounds.hold().await?,
-        }))
+        let kept = self.kept().as_mut().and_then(Vec::pop).filter(|kept| kept.used_at.elapsed() < KEPT_FOR);
+        match kept {
+            Some(kept) => Ok(kept),
+            None => Ok(RoundConnection { held: self.rounds.hold().await?, ran: 0, used_at: Instant::now() }),
+        }
     }
 
-    /// Keeps a connection that has run a round for the next one: the pool would test it in between.
-    pub(crate) fn keep_round_connection(&self, RoundConnection(connection): RoundConnection) {
-        if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX) {
+    /// Keeps a connection for the next round, unless it has run many. The pool would ping it on release.
+    pub(crate) fn keep_round_connection(&self, connection: RoundConnection) {
+        if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX && connection.ran < ROUNDS_MAX) {
             kept.push(connection);
         }
     }
 
-    pub(super) fn kept(&self) -> MutexGuard<'_, Option<Vec<Held>>> {
+    pub(super) fn kept(&self) -> MutexGuard<'_, Option<Vec<RoundConnection>>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -226,15 +237,15 @@ impl Store {
         }
         connection.execute(BEGIN_LOAD).await?;
         let mut snapshot = LoadSnapshot { connection, ranking, revision: 0 };
-        let Round { epoch, news, .. } = snapshot.state().await?;
+        let Round { epoch, state, .. } = snapshot.state().await?;
         let players = sqlx::query_scalar!(r#"SELECT centile_store.player_count($1) AS "players!""#, ranking.ranking_id)
             .fetch_one(&mut snapshot.connection)
             .await?;
-        let Some((current, news)) = news.as_ref().and_then(|news| Some((news.rankings.first()?, news))) else {
+        let Some((current, state)) = state.as_ref().and_then(|state| Some((state.rankings.first()?, state))) else {
             return Ok(None);
         };
-        snapshot.revision = news.revision;
-        let version = Version { epoch, layout: current.layout, batches: news.batches.clone() };
+        snapshot.revision = state.revision;
+        let version = Version { epoch, layout: current.layout, batches: state.batches.clone() };
         Ok(Some((snapshot, version, players.unsigned_abs())))
     }
 }
@@ -260,7 +271,9 @@ impl RoundConnection {
             most_users,
             snapshot,
         );
-        let row = query.fetch_one(&mut self.0).await?;
+        let row = query.fetch_one(&mut self.held).await?;
+        self.ran += 1;
+        self.used_at = Instant::now();
         Ok(round_of!(row))
     }
 }
@@ -313,7 +326,11 @@ impl LoadSnapshot {
         let begun = timeout(NEXT_ROWS, self.connection.copy_out_raw(copy)).await;
         let mut rows = begun.map_err(|_| silent())??;
         let mut is_first = true;
-        loop {
+        for turn in 1_u32.. {
+            // A task that never yields holds up connections whose events this thread waits for.
+            if turn.is_multiple_of(YIELD_EVERY) {
+                yield_now().await;
+            }
             let next = timeout(NEXT_ROWS, rows.try_next()).await;
             let Some(mut data) = next.map_err(|_| silent())?? else {
                 return Ok(());
@@ -334,6 +351,7 @@ impl LoadSnapshot {
                 data = row.0;
             }
         }
+        Ok(())
     }
 }
 

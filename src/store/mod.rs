@@ -41,8 +41,9 @@ use sqlx::{
 };
 
 use crate::{Error, Result, service::Settings};
+use index::RoundConnection;
 use migrate::Edition;
-use pool::{Held, Pool};
+use pool::Pool;
 use pooler::Opening;
 
 /// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
@@ -63,7 +64,7 @@ pub(crate) struct Store {
     /// For rounds of the rank indexes, and names.
     rounds: Pool,
     /// Connections of `rounds` for the next rounds; `None` once they are closed.
-    kept: Arc<Mutex<Option<Vec<Held>>>>,
+    kept: Arc<Mutex<Option<Vec<RoundConnection>>>>,
     writers: Pool,
     /// For scores.
     recorders: Pool,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sqlx::PgPool;
+use sqlx::{PgConnection, PgPool};
 
 use crate::support::TestDb;
 
@@ -333,44 +333,56 @@ async fn the_feed_forgets_what_is_old_in_bounded_steps() {
     assert!(!board.since(&far).await.has_all_changes);
 }
 
-#[tokio::test]
-async fn a_round_of_an_earlier_snapshot_is_cut_short_until_a_transaction_commits() {
-    let board = Board::new().await;
-    let statement = "SELECT snapshot, batches FROM centile_store.read_round(1, $1, NULL, NULL, p_snapshot => $2)";
-    let read = async |snapshot: Option<&str>| -> (String, Option<Vec<i64>>) {
-        let query = sqlx::query_as(statement).bind(&board.rankings).bind(snapshot);
-        query.fetch_one(&board.pool).await.unwrap()
-    };
-    // The server's own work commits now and then, too.
-    let settled = async |mut snapshot: String| {
-        for _ in 0..1_000 {
-            match read(Some(&snapshot)).await {
-                (same, None) => {
-                    assert_eq!(same, snapshot);
-                    return same;
-                }
-                (newer, Some(_)) => snapshot = newer,
+type Short = (String, Option<Vec<i64>>);
+
+/// Snapshot of a round that is given this one, and its batches unless it returns early.
+async fn read_since(session: &mut PgConnection, snapshot: Option<&str>) -> Short {
+    let statement = "SELECT snapshot, batches FROM centile_store.read_round(1, '{1,2}', $1, NULL, p_snapshot => $2)";
+    sqlx::query_as(statement).bind(None::<Vec<i64>>).bind(snapshot).fetch_one(session).await.unwrap()
+}
+
+/// A snapshot at which a round returns early. Background processes of PostgreSQL also commit.
+async fn stable(session: &mut PgConnection) -> String {
+    let mut snapshot = read_since(session, None).await.0;
+    for _ in 0..1_000 {
+        match read_since(session, Some(&snapshot)).await {
+            (same, None) => {
+                assert_eq!(same, snapshot);
+                return same;
             }
+            (newer, Some(_)) => snapshot = newer,
         }
-        panic!("each of 1,000 rounds saw another snapshot");
-    };
-    let first = settled(read(None).await.0).await;
-    // Two transactions are in progress, one from before and one from after another commit.
+    }
+    panic!("each of 1,000 rounds saw another snapshot");
+}
+
+#[tokio::test]
+async fn a_round_returns_early_while_its_snapshot_is_current() {
+    let board = Board::new().await;
+    let (mut session, mut other) = (board.pool.acquire().await.unwrap(), board.pool.acquire().await.unwrap());
     let write = async |user: &str| {
         let mut transaction = board.pool.begin().await.unwrap();
         sqlx::query("SELECT centile.put_user($1, 'a name')").bind(user).execute(&mut *transaction).await.unwrap();
         transaction
     };
+    let first = stable(&mut session).await;
     let early = write("bob").await;
     board.score("cyd", 1).await;
-    let (second, news) = read(Some(&first)).await;
-    assert!(news.is_some() && second != first, "a commit is news");
-    let second = settled(second).await;
+    let (second, batches) = read_since(&mut session, Some(&first)).await;
+    assert!(batches.is_some() && second != first, "a commit ends the shortcut");
+    let second = stable(&mut session).await;
     early.commit().await.unwrap();
-    let (third, news) = read(Some(&second)).await;
-    assert!(news.is_some() && third != second, "so is the commit of a transaction that the snapshot saw in progress");
-    let third = settled(third).await;
-    let late = write("dan").await;
-    late.commit().await.unwrap();
-    assert!(read(Some(&third)).await.1.is_some(), "and of one that began after it");
+    let (third, batches) = read_since(&mut session, Some(&second)).await;
+    assert!(
+        batches.is_some() && third != second,
+        "the commit of a transaction that was in progress at the snapshot ends the shortcut"
+    );
+    let third = stable(&mut session).await;
+    write("dan").await.commit().await.unwrap();
+    let (_, batches) = read_since(&mut session, Some(&third)).await;
+    assert!(batches.is_some(), "the commit of a transaction that began after the snapshot ends the shortcut");
+    // A crash ends all sessions; afterwards transaction ids may come again.
+    let fourth = stable(&mut session).await;
+    assert!(read_since(&mut other, Some(&fourth)).await.1.is_some(), "a snapshot of another session is not current");
+    assert!(!stable(&mut other).await.is_empty());
 }
