@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, body, caller, instant,
+    Api, body, caller,
     path::{BoardPath, UserIdText},
     period::PeriodResponse,
     problem::{QueryProblems, ReadProblems},
     query::{self, PeriodText},
-    reply, top,
+    reply, timestamp, top,
 };
 use crate::{
     Error, Result,
@@ -122,7 +122,7 @@ pub(super) struct RowResponse<'a> {
     #[schema(example = 1_234)]
     score: i64,
     /// When the score was reached.
-    #[serde(serialize_with = "instant::serialize")]
+    #[serde(serialize_with = "timestamp::serialize")]
     reached_at: DateTime<Utc>,
 }
 

@@ -37,7 +37,6 @@ mod connection;
 mod cors;
 mod endpoint;
 mod first_layout;
-mod instant;
 mod observe;
 mod openapi;
 mod path;
@@ -50,6 +49,7 @@ mod room;
 mod seats;
 mod signature;
 mod text;
+mod timestamp;
 mod tls;
 
 mod board;
@@ -187,7 +187,8 @@ struct Api {
     ending: CancellationToken,
 }
 
-/// The paths of the API. Where two fit a request, the first one answers; they are tried in turn, so those asked most come first.
+/// The paths of the API. Where two fit a request, the first one answers. Routes are tried in order, so
+/// the most requested come first.
 fn endpoints() -> Vec<Endpoint> {
     vec![
         Endpoint::new("/v1/boards/{board}/scores").get(list::list).on(Method::POST, submit::submit),

@@ -20,8 +20,8 @@ use crate::{
 /// The header that tells whether an answer came from a rank index or from SQL.
 const SOURCE: &str = "x-centile-source";
 
-/// Bytes of most answers, at most: one that is longer is copied as it grows.
-const USUAL_BYTES: usize = 2_048;
+/// Initial size of the buffer for a response, in bytes. Most responses fit; a longer one reallocates.
+const INITIAL_BYTES: usize = 2_048;
 
 /// What was read: a cache may keep it, and must ask before using it again.
 pub(super) fn read(body: &impl Serialize) -> HttpResponse {
@@ -36,7 +36,7 @@ pub(super) fn untagged(about: &Header, body: &impl Serialize) -> Result<HttpResp
 }
 
 fn json(body: &impl Serialize) -> Result<Bytes> {
-    let mut text = Vec::with_capacity(USUAL_BYTES);
+    let mut text = Vec::with_capacity(INITIAL_BYTES);
     serde_json::to_writer(&mut text, body)
         .map_err(|error| Error::Internal(format!("an answer cannot be written as JSON: {error}")))?;
     Ok(text.into())

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::{
-    Api, caller, instant,
+    Api, caller,
     list::{RankingResponse, RowResponse},
     path::{BoardPath, UserPath},
     problem::{ActProblems, ReadProblems},
     query::{self, PeriodText},
-    reply,
+    reply, timestamp,
 };
 use crate::{
     Result,
@@ -71,7 +71,7 @@ pub(super) struct StandingResponse<'a> {
     #[schema(example = 99.4, minimum = 0, maximum = 100)]
     percentile: f64,
     /// When the score was reached.
-    #[serde(serialize_with = "instant::serialize")]
+    #[serde(serialize_with = "timestamp::serialize")]
     reached_at: DateTime<Utc>,
     /// The players just above, best first.
     above: Vec<RowResponse<'a>>,

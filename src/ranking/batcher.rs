@@ -16,7 +16,8 @@ use answer::Callers;
 
 mod answer;
 
-/// Calls of `yield_now` after a batch of several requests. With 32 callers on two busy cores, they raise the requests per second by 10 %.
+/// Calls of `yield_now` after a batch of several requests. With 32 callers on two busy cores, they
+/// raise the requests per second by 10 %.
 const YIELDS: u32 = 3;
 
 /// Answers one batch after another. A task creates it for the first waiting request and drops it when no request waits.
@@ -42,7 +43,7 @@ struct State<T, R> {
 
 #[derive(Debug)]
 struct Batch<T, R> {
-    /// The reference is dead once the caller has gone away.
+    /// Each reference is dead once the caller's [`Answer`] has been dropped.
     requests: Vec<(T, Weak<()>)>,
     callers: Callers<R>,
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     report::Trial,
-    support::{amount, storm::storm},
+    support::{amount, faults::compare_under_faults},
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -16,12 +16,12 @@ async fn answers_are_those_of_their_version() {
         ),
         "none wrong",
     );
-    let seen = storm(wanted, 150_000).await;
-    let [postgresql, instances, rebuilt] = seen.troubles;
+    let seen = compare_under_faults(wanted, 150_000).await;
     trial.saw(format!(
-        "{} answers compared at {} versions, {} of them from an index; {} changes; {} periods closed, {rebuilt} boards rebuilt",
-        seen.answers, seen.versions, seen.from_index, seen.changes, seen.closed
+        "{} answers compared at {} versions, {} of them from an index; {} changes; {} periods closed, {} boards rebuilt",
+        seen.answers, seen.versions, seen.from_index, seen.changes, seen.closed, seen.rebuilds
     ));
+    let (postgresql, instances) = (seen.postgresql_kills, seen.instance_kills);
     trial.saw(format!("PostgreSQL killed {postgresql} times, an instance {instances} times"));
     trial.end();
 }

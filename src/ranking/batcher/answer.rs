@@ -7,8 +7,9 @@ use std::{
     thread::{self, ThreadId},
 };
 
-/// Callers of one thread that wait for the same answer. Waking a task of another thread takes a system call, waking one of the same thread
-/// hardly anything. So the answer wakes one caller, which wakes the others.
+/// Callers on one thread that wait for the same answer. Waking a task on another thread takes a
+/// system call; on the same thread it is almost free. So the answer wakes one caller of the group,
+/// and that caller wakes the others.
 #[derive(Debug)]
 struct Group<R> {
     thread: ThreadId,
@@ -19,19 +20,21 @@ struct Group<R> {
 struct State<R> {
     /// `Ready(None)` if there will be no answer.
     answer: Poll<Option<R>>,
-    /// One for each caller that waits.
+    /// One waker per caller, indexed by [`Answer::place`]; `None` before the first poll or after a drop.
     wakers: Vec<Option<Waker>>,
 }
 
-/// The groups that wait for one answer. Dropped without an answer, it leaves them none.
+/// The callers that wait for one answer, grouped by thread. If it is dropped without an answer, every
+/// caller gets `None`.
 #[derive(Debug)]
 pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
 
-/// The answer to one caller; `None` if the task that would give it has panicked.
+/// The answer to one caller; `None` if the task that would give it has panicked. Drop it soon after it
+/// is ready: that wakes the other callers of the thread.
 #[derive(Debug)]
 pub(in crate::ranking) struct Answer<R> {
     group: Arc<Group<R>>,
-    /// The place of the caller's waker.
+    /// Index of the caller's waker in [`State::wakers`].
     place: usize,
     caller: Arc<()>,
 }
@@ -97,7 +100,7 @@ impl<R> Group<R> {
 }
 
 impl<R> Answer<R> {
-    /// A reference that is dead once the caller has the answer, or has gone away.
+    /// A reference that is dead once this value has been dropped.
     pub(super) fn caller(&self) -> Weak<()> {
         Arc::downgrade(&self.caller)
     }
@@ -120,7 +123,7 @@ impl<R: Clone> Future for Answer<R> {
 }
 
 impl<R> Drop for Answer<R> {
-    /// The caller may be the one that was woken: whether it took the answer or went away, the others are woken now.
+    /// Wakes the other callers of this thread if the answer is there: it may have woken this caller alone.
     fn drop(&mut self) {
         let others = {
             let mut state = self.group.state();
@@ -194,7 +197,7 @@ mod tests {
         assert_eq!(three[0].poll(), Poll::Ready(Some(7)));
         assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1]);
         assert_eq!((three[2].poll(), three[1].poll()), (Poll::Ready(Some(7)), Poll::Ready(Some(7))));
-        assert_eq!(late.poll(), Poll::Ready(Some(7)), "one that had not waited yet");
+        assert_eq!(late.poll(), Poll::Ready(Some(7)), "a caller that polls first after the answer");
         assert_eq!(three.each_ref().map(Caller::woken), [1, 1, 1]);
     }
 
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn callers_of_each_thread_are_woken_apart() {
+    fn an_answer_wakes_one_caller_per_thread() {
         let mut callers = Callers::default();
         let mut here = [(); 2].map(|()| Caller::new(&mut callers));
         let mut there = thread::scope(|scope| scope.spawn(|| [(); 2].map(|()| Caller::new(&mut callers))).join())
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_answer_all_callers_end() {
+    fn callers_get_none_if_the_answer_is_dropped() {
         let mut callers = Callers::default();
         let mut three = three(&mut callers);
         drop(callers);

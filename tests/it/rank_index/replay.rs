@@ -1,9 +1,11 @@
-//! Answers while everything happens at once. It starts a PostgreSQL and instances of its own, because it kills them.
+//! Compares answers with a replay of the ledger under faults. The test starts its own PostgreSQL and
+//! instances, because it kills them.
 
-use crate::support::storm::storm;
+use crate::support::faults::compare_under_faults;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_their_version_while_servers_are_killed() {
-    let seen = storm(500, 1_000).await;
-    assert!(seen.troubles.iter().all(|count| *count > 0) && seen.closed > 0, "{seen:?}");
+    let seen = compare_under_faults(500, 1_000).await;
+    let happened = [seen.postgresql_kills, seen.instance_kills, seen.rebuilds];
+    assert!(happened.iter().all(|count| *count > 0) && seen.closed > 0, "{seen:?}");
 }

@@ -4,7 +4,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -59,7 +59,8 @@ pub struct Load {
     pub read_only: bool,
     /// Whether pages are gone on with by their cursors, which takes periods whose labels are dates.
     pub cursors: bool,
-    /// Whether servers are killed meanwhile: what they do not answer, or answer with 503, is not in the record.
+    /// Whether the test kills servers during the load. The record then omits requests without an answer
+    /// or with status 503.
     pub may_fail: bool,
     /// A key of an administrator.
     pub key: String,
@@ -72,6 +73,7 @@ pub struct Load {
     scores: Mutex<VecDeque<(usize, i64)>>,
     banned: Mutex<Vec<String>>,
     next_id: AtomicU32,
+    answered: AtomicUsize,
 }
 
 impl Load {
@@ -91,7 +93,13 @@ impl Load {
             scores: Mutex::default(),
             banned: Mutex::default(),
             next_id: AtomicU32::new(0),
+            answered: AtomicUsize::new(0),
         }
+    }
+
+    /// Questions that were answered so far.
+    pub fn answered(&self) -> usize {
+        self.answered.load(Ordering::Relaxed)
     }
 
     /// Gives most players a first score, so that there is something to read from the start.
@@ -290,7 +298,8 @@ impl Load {
         Some((status, text))
     }
 
-    /// The answer to a request. The service must not fail, unless it may because servers are killed: `None` then.
+    /// Sends a request and returns its answer. Returns `None` on a connection error or 503 if `may_fail` is
+    /// set; otherwise a failure panics.
     async fn answer(&self, request: RequestBuilder) -> Option<(StatusCode, HeaderMap, String)> {
         let answer = async {
             let response = request.send().await?;
@@ -390,6 +399,7 @@ impl Reader {
                 self.page = Some((board, period, next, Box::new(last)));
             }
         }
+        load.answered.fetch_add(1, Ordering::Relaxed);
         let body = (status != StatusCode::NOT_FOUND).then_some(text);
         record.answers.push(Answer { board, instance, period, question, is_from_index, sent_at, done_at, body });
     }

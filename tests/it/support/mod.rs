@@ -9,6 +9,7 @@ pub mod boundary;
 mod command;
 pub mod cutting;
 mod database;
+pub mod faults;
 pub mod freshness;
 mod import;
 pub mod layout;
@@ -23,7 +24,6 @@ pub mod replay;
 pub mod sender;
 mod serve;
 pub mod spoiler;
-pub mod storm;
 pub mod verdict;
 pub mod wait;
 

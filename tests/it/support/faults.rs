@@ -1,7 +1,8 @@
-//! Everything at once: two instances are read and written to while periods end and are closed, rankings are rebuilt, layouts change, players
-//! are renamed and banned, and PostgreSQL and an instance are killed. Each answer is compared with a replay of the ledger at its version.
+//! Load on two instances under faults. Periods close, rankings are rebuilt, layouts change, and players
+//! are renamed and banned. PostgreSQL and one instance are killed. Each answer is compared with a
+//! replay of the ledger at the answer's version.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use centile::local::{LocalPostgres, PostgresOptions};
 use sqlx::{AssertSqlSafe, PgPool};
@@ -11,17 +12,14 @@ use super::{
     Serve, audit, boundary,
     load::{Load, key},
     next_number, own_postgres, run_at, verdict,
-    wait::within,
+    wait::{until, within},
 };
 
 /// Flags of the instances: they close periods and look after layouts.
 const FLAGS: [&str; 6] = ["--maintenance-every", "1", "--pool-wait", "5000", "--index-memory", "256"];
-/// How long a load goes on before and after each trouble.
-const CALM: Duration = Duration::from_millis(700);
-
-/// What a storm has seen.
+/// Counts of one run.
 #[derive(Debug, Default)]
-pub struct Storm {
+pub struct Summary {
     /// Answers that were compared with a replay.
     pub answers: usize,
     /// Those that rank indexes gave.
@@ -30,48 +28,52 @@ pub struct Storm {
     pub versions: usize,
     /// Confirmed changes that were compared with the ledger.
     pub changes: usize,
-    /// How often PostgreSQL and an instance were killed, and how often a board was rebuilt.
-    pub troubles: [usize; 3],
+    /// Kills of PostgreSQL.
+    pub postgresql_kills: usize,
+    /// Kills of an instance.
+    pub instance_kills: usize,
+    /// Rebuilds of a board.
+    pub rebuilds: usize,
     /// Periods that were closed.
     pub closed: i64,
 }
 
-/// What happens to a load in between.
+/// A disruption while the load runs.
 #[derive(Debug, Clone, Copy)]
-enum Trouble {
+enum Disruption {
     PostgresqlIsKilled,
     InstanceIsKilled,
     BoardsAreRebuilt,
 }
 
-/// The servers.
-struct Place {
+struct Servers {
     postgres: LocalPostgres,
     url: String,
     instances: Vec<Serve>,
 }
 
-/// Goes on until rank indexes have given `wanted` answers. Boards and ledgers are new after each `part` of answers, so that they can be replayed.
-pub async fn storm(wanted: usize, part: usize) -> Storm {
+/// Runs until rank indexes have given at least `wanted` answers. After about `per_ledger` answers it
+/// starts over with new boards, which bounds the ledger that a replay reads.
+pub async fn compare_under_faults(wanted: usize, per_ledger: usize) -> Summary {
     let postgres = own_postgres(PostgresOptions::ephemeral()).await;
     let url = postgres.url("postgres");
-    let mut place = Place { postgres, url, instances: Vec::new() };
+    let mut servers = Servers { postgres, url, instances: Vec::new() };
     for _ in 0..2 {
-        place.instances.push(place.instance().await);
+        servers.instances.push(servers.instance().await);
     }
-    place.execute(boundary::SHORT_DAYS).await;
-    let admin = key(&place.url, "admin");
-    let mut storm = Storm::default();
-    while storm.from_index < wanted {
-        place.part(&mut storm, &admin, part).await;
-        eprintln!("{storm:?}");
+    servers.execute(boundary::SHORT_DAYS).await;
+    let admin = key(&servers.url, "admin");
+    let mut summary = Summary::default();
+    while summary.from_index < wanted {
+        servers.compare(&mut summary, &admin, per_ledger).await;
+        eprintln!("{summary:?}");
     }
-    run_at(&place.url, &["verify"]).well();
-    audit::rankings_are_sound(&place.pool().await).await;
-    storm
+    run_at(&servers.url, &["verify"]).well();
+    audit::rankings_are_sound(&servers.pool().await).await;
+    summary
 }
 
-impl Place {
+impl Servers {
     async fn pool(&self) -> PgPool {
         PgPool::connect(&self.url).await.expect("a connection")
     }
@@ -82,12 +84,12 @@ impl Place {
 
     async fn instance(&self) -> Serve {
         let (url, flags) = (self.url.clone(), FLAGS.map(ToOwned::to_owned));
-        let prefix = format!("storm-{}", next_number());
+        let prefix = format!("faults-{}", next_number());
         tokio::task::spawn_blocking(move || Serve::spawn(&url, None, &prefix, &flags)).await.expect("an instance")
     }
 
-    /// New boards, and a load on them until it has so many answers.
-    async fn part(&mut self, storm: &mut Storm, admin: &str, answers: usize) {
+    /// Creates two boards, loads them until at least `answers` answers are recorded, and compares these.
+    async fn compare(&mut self, summary: &mut Summary, admin: &str, answers: usize) {
         let number = next_number();
         let boards = [format!("shared-{number}"), format!("first-{number}")];
         self.execute(&format!(
@@ -104,51 +106,56 @@ impl Place {
         load.cursors = false;
         load.may_fail = true;
         let mut record = load.begin().await;
-        let troubles = [Trouble::PostgresqlIsKilled, Trouble::BoardsAreRebuilt, Trouble::InstanceIsKilled];
-        for trouble in troubles.into_iter().cycle() {
+        let disruptions = [Disruption::PostgresqlIsKilled, Disruption::BoardsAreRebuilt, Disruption::InstanceIsKilled];
+        for disruption in disruptions.into_iter().cycle() {
             let stop = CancellationToken::new();
             let running = Arc::new(load);
-            let happens = async {
-                tokio::time::sleep(CALM).await;
-                self.meet(trouble, &boards, storm).await;
-                tokio::time::sleep(CALM).await;
+            // Some answers before and after each disruption.
+            let go_on = async || {
+                let wanted = running.answered() + answers / 30;
+                until("the load goes on", async || running.answered() >= wanted).await;
+            };
+            let disrupted = async {
+                go_on().await;
+                self.disrupt(disruption, &boards, summary).await;
+                go_on().await;
                 stop.cancel();
             };
-            let (more, ()) = within("a load in a storm", async { tokio::join!(running.run(&stop), happens) }).await;
+            let (more, ()) = within("a load under faults", async { tokio::join!(running.run(&stop), disrupted) }).await;
             record.join(more);
             load = Arc::into_inner(running).expect("the load has ended");
             load.instances = self.instances.iter().map(|instance| instance.url.clone()).collect();
-            if record.answers.len() >= answers && matches!(trouble, Trouble::InstanceIsKilled) {
+            if record.answers.len() >= answers && matches!(disruption, Disruption::InstanceIsKilled) {
                 break;
             }
         }
         let pool = self.pool().await;
         let verdict = verdict::of(&pool, &load, &record).await;
-        verdict.expect_right("a storm");
-        storm.answers += record.answers.len();
-        storm.from_index += record.answers.iter().filter(|answer| answer.is_from_index).count();
-        storm.versions += verdict.versions;
-        storm.changes += verdict.changes;
+        verdict.expect_right("a load under faults");
+        summary.answers += record.answers.len();
+        summary.from_index += record.answers.iter().filter(|answer| answer.is_from_index).count();
+        summary.versions += verdict.versions;
+        summary.changes += verdict.changes;
         let closed = "SELECT count(*) FROM centile_store.periods WHERE state = 'closed'";
-        storm.closed = sqlx::query_scalar(closed).fetch_one(&pool).await.expect("periods");
+        summary.closed = sqlx::query_scalar(closed).fetch_one(&pool).await.expect("periods");
     }
 
-    async fn meet(&mut self, trouble: Trouble, boards: &[String], storm: &mut Storm) {
-        match trouble {
-            Trouble::PostgresqlIsKilled => {
-                storm.troubles[0] += 1;
+    async fn disrupt(&mut self, disruption: Disruption, boards: &[String], summary: &mut Summary) {
+        match disruption {
+            Disruption::PostgresqlIsKilled => {
+                summary.postgresql_kills += 1;
                 tokio::task::block_in_place(|| self.postgres.kill_hard().and_then(|()| self.postgres.start_again()))
                     .expect("PostgreSQL is back");
             }
-            Trouble::InstanceIsKilled => {
-                storm.troubles[1] += 1;
+            Disruption::InstanceIsKilled => {
+                summary.instance_kills += 1;
                 // The load learns the address of the next one when it begins again.
                 self.instances[1].kill();
                 self.instances[1] = self.instance().await;
             }
-            Trouble::BoardsAreRebuilt => {
+            Disruption::BoardsAreRebuilt => {
                 for board in boards {
-                    storm.troubles[2] += 1;
+                    summary.rebuilds += 1;
                     let (url, board) = (self.url.clone(), board.clone());
                     let rebuild = move || {
                         run_at(&url, &["rebuild", "--board", &board, "--period", "all_time", "--by", "a test"]).well()
