@@ -17,6 +17,7 @@ use super::{
 
 /// Flags of the instances: they close periods and look after layouts.
 const FLAGS: [&str; 6] = ["--maintenance-every", "1", "--pool-wait", "5000", "--index-memory", "256"];
+
 /// Counts of one run.
 #[derive(Debug, Default)]
 pub struct Summary {
