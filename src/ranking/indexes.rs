@@ -24,7 +24,7 @@ use tokio_util::{
 };
 
 use super::{
-    batcher::{Answer, Batcher, Work},
+    batcher::{Answer, Batcher},
     index::{RankIndex, RankKey},
     load,
     users::Users,
@@ -34,16 +34,18 @@ use crate::{
     rank::AnsweredBy,
     store::{
         Store,
-        index::{BoardState, Changes, CurrentRanking, Round, StoredProfile},
+        index::{BoardState, Changes, CurrentRanking, StoredProfile},
         period::{MeantPeriod, RankingRef},
         rank::{RankingState, StoredKey, Version},
     },
 };
 
+mod rounds;
+
+use rounds::Rounds;
+
 /// Rounds of one board that run at the same time.
 const ROUNDS_AT_ONCE: usize = 1;
-/// Batches and changed users that a round takes in; an index that is further behind loads anew.
-const ROUND_LIMITS: (i32, i64) = (20_000, 20_000);
 /// How long a request waits for a round before SQL may answer it.
 const LAG_MAX: Duration = Duration::from_millis(50);
 /// SQL reads of a board at the same time while its index loads or lags.
@@ -625,66 +627,6 @@ impl View {
     /// The profiles of users, in their order. Returns `None` if the database is another one now.
     pub(crate) async fn profiles(&self, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
         self.indexes.users.profiles(&self.round.epoch, user_ids).await
-    }
-}
-
-/// The task that runs rounds of a board.
-struct Rounds {
-    indexes: Option<Arc<Indexes>>,
-    board: Arc<BoardIndexes>,
-}
-
-impl Work<(), Result<Arc<RoundResult>>> for Rounds {
-    async fn answer(&mut self, _: Vec<()>) -> Result<Arc<RoundResult>> {
-        let Some(indexes) = self.indexes.clone() else { return Err(Error::unavailable("the instance stops")) };
-        let mut connection = indexes.store.round_connection().await?;
-        // Read the state after waiting for the connection: another round may have advanced it.
-        let (asked, known) = self.known();
-        if asked.is_empty() {
-            let epoch = String::new();
-            return Ok(Arc::new(RoundResult { epoch, read_at: DateTime::UNIX_EPOCH, rankings: Arc::default() }));
-        }
-        let last = self.board.take_last(&asked, &known);
-        let revision_asked = indexes.users.revision(&known.epoch);
-        let (id, snapshot) = (self.board.board, last.as_ref().map(|last| &*last.snapshot));
-        let round = connection.read(id, &asked, &known.batches, Some(revision_asked), snapshot, ROUND_LIMITS).await?;
-        indexes.store.keep_round_connection(connection);
-        let Round { epoch, read_at, snapshot, state } = round;
-        let (batches, rankings) = match (state, last) {
-            (Some(mut state), _) => {
-                indexes.users.apply(&epoch, revision_asked, state.revision, state.profiles.take());
-                let batches = state.batches.clone();
-                (batches, self.board.apply(&asked, &known, &epoch, state))
-            }
-            (None, Some(last)) if last.epoch == epoch => (last.batches, last.rankings),
-            // Another database answered, and its snapshot happens to be equal.
-            (None, _) => return Err(Error::unavailable("the database has been replaced; retry")),
-        };
-        // After a change of epoch, `apply` returns no rankings. Later rounds must not share that.
-        let last = snapshot.filter(|_| epoch == known.epoch).map(|snapshot| {
-            let (epoch, rankings) = (epoch.clone(), Arc::clone(&rankings));
-            LastRound { snapshot, asked, batches, epoch, rankings }
-        });
-        self.board.end_round(indexes.millis(), last);
-        Ok(Arc::new(RoundResult { epoch, read_at, rankings }))
-    }
-}
-
-impl Rounds {
-    /// The rankings that have indexes, and the state that all of them have reached.
-    fn known(&self) -> (Vec<i64>, Version) {
-        let rankings = self.board.rankings();
-        let (mut asked, mut least) = (Vec::new(), None::<&Version>);
-        for (id, slot) in rankings.iter() {
-            if let Slot::Ready(loaded) = slot {
-                asked.push(*id);
-                if least.is_none_or(|least| covers(&least.batches, &loaded.version.batches)) {
-                    least = Some(&loaded.version);
-                }
-            }
-        }
-        let none = || Version { epoch: String::new(), layout: 0, batches: Vec::new() };
-        (asked, least.cloned().unwrap_or_else(none))
     }
 }
 
