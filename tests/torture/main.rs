@@ -10,6 +10,7 @@ mod clock;
 #[allow(dead_code, unused_imports, reason = "the load and what reads it; benchmarks use the rest")]
 mod common;
 mod disk;
+mod feed;
 mod fuzz;
 mod kill;
 mod listeners;

@@ -1,0 +1,54 @@
+//! The feed of rank indexes over a day: whether deleting old batches keeps `batch_changes` at its size.
+
+use std::time::Duration;
+
+use centile::local::PostgresOptions;
+use sqlx::{Connection as _, PgConnection, query, query_as};
+
+use crate::{report::Trial, support::own_postgres};
+
+/// Simulated minutes between two reports, from the second hour on: the first fills the table.
+const REPORT_EVERY: i64 = 120;
+/// Batches of one simulated minute, at 100 a second.
+const BATCHES: i64 = 6_000;
+/// Real time that a simulated minute takes at least, so that autovacuum has as many turns as in a real day and more.
+const MINUTE: Duration = Duration::from_millis(300);
+
+/// Batches of a simulated minute with 25 users each, in four lanes.
+const WRITE: &str = "
+    INSERT INTO centile_store.batch_changes (board_id, lane, batch, user_ids, changed_at)
+    SELECT 1, n % 4, ($1 * $2 + n) / 4 + 1, ARRAY(SELECT (random() * 1e7)::bigint FROM generate_series(1, 25) WHERE n >= 0),
+           timestamptz '2026-01-01Z' + make_interval(mins => $1::integer, secs => n * 60.0 / $2)
+    FROM generate_series(0, $2 - 1) AS n";
+/// What `maintain` calls, with the clock of the simulation.
+const DELETE: &str = "
+    SELECT centile.forget_batch_changes(now() - timestamptz '2026-01-01Z' - make_interval(mins => $1::integer + 1) + interval '1 hour')";
+const SIZES: &str = "
+    SELECT (SELECT count(*) FROM centile_store.batch_changes), pg_relation_size('centile_store.batch_changes'),
+           pg_indexes_size('centile_store.batch_changes')";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_feed_keeps_its_size_over_a_day() {
+    let mut trial = Trial::begin("feed", "a day of `batch_changes` at 100 batches a second", "no growth after an hour");
+    let naptime = ("autovacuum_naptime".to_owned(), "1s".to_owned());
+    let postgres = own_postgres(PostgresOptions { settings: vec![naptime], ..PostgresOptions::ephemeral() }).await;
+    let mut connection = PgConnection::connect(&postgres.url("postgres")).await.unwrap();
+    query("SELECT centile.create_board('main', p_lanes => 4::smallint)").execute(&mut connection).await.unwrap();
+    let mut sizes = Vec::new();
+    for minute in 0..24 * 60 {
+        let begun = tokio::time::Instant::now();
+        query(WRITE).bind(minute).bind(BATCHES).execute(&mut connection).await.unwrap();
+        query(DELETE).bind(minute).execute(&mut connection).await.unwrap();
+        tokio::time::sleep_until(begun + MINUTE).await;
+        if (minute + 1) % REPORT_EVERY == 0 {
+            let (rows, heap, index): (i64, i64, i64) = query_as(SIZES).fetch_one(&mut connection).await.unwrap();
+            println!("hour {}: {rows} rows, {heap} bytes, indexes {index} bytes", (minute + 1) / 60);
+            sizes.push((heap + index) >> 20);
+        }
+    }
+    let (first, last) = (sizes[0], sizes[sizes.len() - 1]);
+    let largest = sizes.iter().copied().max().unwrap_or_default();
+    trial.saw(format!("{first} MB after two hours, {last} MB after a day, {largest} MB at most"));
+    trial.expect(last * 10 <= first * 12, format!("{}% of the size after two hours", last * 100 / first));
+    trial.end();
+}
