@@ -1,4 +1,5 @@
-//! The feed of rank indexes over a day: whether deleting old batches keeps `batch_changes` at its size.
+//! The feed of rank indexes over a day: whether deleting old batches keeps `batch_changes` at its
+//! size.
 
 use std::time::Duration;
 
@@ -11,8 +12,8 @@ use crate::{report::Trial, support::own_postgres};
 const REPORT_EVERY: i64 = 120;
 /// Batches of one simulated minute, at 100 a second.
 const BATCHES: i64 = 6_000;
-/// Shortest real time of a simulated minute. Autovacuum looks every second here, so once in about three simulated minutes; by default it
-/// looks once a minute.
+/// Shortest real time of a simulated minute. Autovacuum looks every second here, so once in about
+/// three simulated minutes; by default it looks once a minute.
 const MINUTE: Duration = Duration::from_millis(300);
 
 /// Batches of a simulated minute with 25 users each, in four lanes.
