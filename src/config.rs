@@ -275,13 +275,13 @@ pub struct Instance {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
     statement_timeout: u32,
 
-    /// Milliseconds that a request waits for a connection to PostgreSQL before it is told to come again
+    /// Timeout for a PostgreSQL connection, a late round or a shared read, in milliseconds; then 503
     #[arg(long, env = "CENTILE_POOL_WAIT", value_name = "MILLISECONDS", default_value_t = 2_000)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=60_000))]
     pool_wait: u32,
 
-    /// MiB of memory for rank indexes and player names; SQL reads what does not fit. Unless given, a quarter of the memory available to the
-    /// process; 0 disables indexes
+    /// MiB of memory for rank indexes and player names; SQL reads what does not fit. By default a
+    /// quarter of the memory available to the process; 0 disables indexes
     #[arg(long, env = "CENTILE_INDEX_MEMORY", value_name = "MIB")]
     #[arg(value_parser = clap::value_parser!(u64).range(0..=16_777_216))]
     index_memory: Option<u64>,
@@ -290,7 +290,8 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_INDEX_BOARDS", value_name = "BOARD,…", value_delimiter = ',', value_parser = value::<BoardSlug>)]
     pub index_boards: Vec<BoardSlug>,
 
-    /// Keeps `/readyz` at 503 after the start until no rank index is loading. Refused or failed loads do not keep it there
+    /// Report not ready at `/readyz` while rank indexes load at the start; refused and failed loads
+    /// count as finished. Requires `--index-boards`
     #[arg(long, env = "CENTILE_READY_WHEN_INDEXED", requires = "index_boards", value_parser = FalseyValueParser::new())]
     pub ready_when_indexed: bool,
 

@@ -1,7 +1,7 @@
 //! Batches of requests: those that wait when a batch starts share its answer.
 //!
-//! A request joins only a batch that starts after it arrived. So an answer read by the batch holds everything that was acknowledged before
-//! the request. An uncontended request starts at once.
+//! A request joins only a batch that starts after it arrived. So an answer read by the batch holds
+//! everything that was acknowledged before the request. An uncontended request starts at once.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
@@ -16,11 +16,12 @@ use answer::Callers;
 
 mod answer;
 
-/// Calls of `yield_now` after a batch of several requests. With 32 callers on two busy cores, they
-/// raise the requests per second by 10 %.
+/// Calls of `yield_now` after a batch of several requests, so that returning callers join the next
+/// one.
 const YIELDS: u32 = 3;
 
-/// Answers one batch after another. A task creates it for the first waiting request and drops it when no request waits.
+/// Answers groups of requests in turn. The batcher creates one worker per task and drops it when no
+/// request waits.
 pub(super) trait Work<T, R>: Send + 'static {
     /// The answer for all these requests.
     fn answer(&mut self, requests: Vec<T>) -> impl Future<Output = R> + Send;
@@ -61,7 +62,8 @@ impl<T: Send + 'static, R: Clone + Send + 'static> Batcher<T, R> {
         Arc::new(Self { at_once, runtime, tasks, state })
     }
 
-    /// Adds a request to the next batch. Starts a task with `work` unless `at_once` tasks are running.
+    /// Adds a request to the next batch. Starts a task with `work` unless `at_once` tasks are
+    /// running.
     pub(super) fn ask<W: Work<T, R>>(self: &Arc<Self>, request: T, work: impl FnOnce() -> W) -> Answer<R> {
         let (answer, starts) = {
             let mut state = self.state();
@@ -104,7 +106,8 @@ struct Running<T: Send + 'static, R: Clone + Send + 'static> {
 }
 
 impl<T: Send + 'static, R: Clone + Send + 'static> Running<T, R> {
-    /// Everything that waits. `None` ends the task: a request that arrives later starts another one.
+    /// Everything that waits. `None` ends the task: a request that arrives later starts another
+    /// one.
     fn next(&mut self) -> Option<(Vec<T>, Callers<R>)> {
         let mut state = self.batcher.state();
         let Batch { requests, callers } = std::mem::take(&mut state.waiting);

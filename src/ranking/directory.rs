@@ -48,6 +48,9 @@ pub struct Directory {
 }
 
 impl Directory {
+    /// Shards of each table.
+    pub const SHARDS: usize = table::SHARDS;
+
     /// Creates an empty directory that uses at most `max_bytes` of memory, and at most 16 GiB.
     ///
     /// A bound of 0 keeps nothing.
@@ -140,15 +143,29 @@ impl Directory {
         *self = Self::new(self.max_bytes);
     }
 
-    /// Grows the tables for this many more users, as far as the bound allows.
+    /// Returns how many users the directory would hold after this many more, as far as the bound
+    /// allows.
+    #[must_use]
+    pub fn capacity_for(&self, more: usize) -> usize {
+        self.len().saturating_add(more).min(self.max_bytes / EXPECTED_USER_BYTES)
+    }
+
+    /// Grows one of the [`Self::SHARDS`] shards of each table for this many users in all, as far as
+    /// the bound allows.
     ///
     /// A bulk load then needs no rehash.
-    pub fn reserve(&mut self, users: usize) {
-        let users = self.len().saturating_add(users).min(self.max_bytes / EXPECTED_USER_BYTES);
-        let mut room = self.max_bytes.saturating_sub(self.bytes());
+    pub fn reserve_shard(&mut self, shard: usize, users: usize) {
+        let mut free = self.max_bytes.saturating_sub(self.bytes());
         let arena = &self.arena;
-        self.by_id.reserve(users, &mut room, |address| hash_id(arena.record(address).user_id()));
-        self.by_external_id.reserve(users, &mut room, |address| self.key.hash_one(arena.record(address).external_id()));
+        self.by_id.reserve_shard(shard, users, &mut free, |address| hash_id(arena.record(address).user_id()));
+        let hash_of = |address| self.key.hash_one(arena.record(address).external_id());
+        self.by_external_id.reserve_shard(shard, users, &mut free, hash_of);
+    }
+
+    /// Returns whether the next new user may need memory that the bound does not allow.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.bytes() + CHUNK_BYTES > self.max_bytes
     }
 
     /// Returns the number of users.
@@ -172,7 +189,7 @@ impl Directory {
     }
 
     /// Returns the memory bound in bytes.
-    #[must_use]
+    #[cfg(test)]
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }

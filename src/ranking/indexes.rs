@@ -1,7 +1,8 @@
 //! The rank indexes of this instance: one per ranking that is read, within a bound on memory.
 //!
-//! A request waits for a round, which brings the indexes of its board to the state that the database has reached, and reads from memory. The
-//! round also proves which rankings are current. So an answer is as fresh as a separate SQL statement.
+//! A request waits for a round, which brings the indexes of its board to the state that the
+//! database has reached, and reads from memory. The round also proves which rankings are current.
+//! So an answer is as fresh as a separate SQL statement.
 
 use std::{
     collections::HashMap,
@@ -56,13 +57,15 @@ const SQL_WAIT: Duration = Duration::from_millis(500);
 const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
 /// How often the background looks at each board.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// An index that was read within this time is not dropped to make room for another, unless all together exceed the bound.
+/// An index that was read within this time is not dropped to make room for another, unless all
+/// together exceed the bound.
 const IN_USE_FOR: Duration = Duration::from_mins(1);
 /// Time from a failed or refused load to the next attempt. SQL answers meanwhile.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
 /// Bytes per player that must be free before a load starts.
 const EXPECTED_BYTES: u64 = 48;
-/// Largest share of the memory for indexes, as numerator and denominator; the directory gets the rest.
+/// Largest share of the memory for indexes, as numerator and denominator; the directory gets the
+/// rest.
 const INDEX_SHARE: (u64, u64) = (3, 4);
 
 /// The indexes of this instance.
@@ -81,7 +84,8 @@ pub(crate) struct Indexes {
     tasks: TaskTracker,
     stopping: CancellationToken,
     itself: Weak<Self>,
-    /// The thread that runs rounds: one thread wakes up less often than several that share the work.
+    /// The thread that runs rounds: one thread wakes up less often than several that share the
+    /// work.
     thread: Option<Runtime>,
     runtime: Handle,
 }
@@ -198,7 +202,8 @@ impl Indexes {
         })
     }
 
-    /// Runs rounds for boards without requests and enforces the bound on memory, until the instance stops.
+    /// Runs rounds for boards without requests and enforces the bound on memory, until the instance
+    /// stops.
     pub(crate) async fn keep(self: Arc<Self>) {
         let mut ticks = tokio::time::interval(LOOK_EVERY);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -217,7 +222,7 @@ impl Indexes {
             }
             // Keep the receivers: the batcher skips requests whose receiver is gone.
             timeout(LOOK_EVERY, futures::future::join_all(answers)).await.ok();
-            self.make_room();
+            self.make_room().await;
             for board in self.boards().values() {
                 board
                     .rankings_mut()
@@ -226,8 +231,9 @@ impl Indexes {
         }
     }
 
-    /// Chooses the source for a read of `ranking`. `meant` holds the time range for which the selector means it. A read that all callers
-    /// share needs no permit for SQL.
+    /// Chooses the source for a read of `ranking`. The selector means it only within the time range
+    /// of `meant`, which the round checks by the database's clock. A shared read needs no permit
+    /// for SQL.
     pub(crate) async fn access(
         self: &Arc<Self>,
         slug: &str,
@@ -255,9 +261,20 @@ impl Indexes {
             if is_ready.is_none() {
                 self.start_load(&board, ranking, format!("{slug}/{}", meant.period.name()).into());
             }
-            return self.limited_sql(&board, is_shared).await;
+            return self.limited_sql(&board, is_shared, SQL_WAIT).await;
         }
-        let Some(end) = self.round(&board).await? else { return self.limited_sql(&board, is_shared).await };
+        let mut answer = self.ask(&board);
+        let round = if let Ok(round) = timeout(LAG_MAX, &mut answer).await {
+            round
+        } else {
+            // The round is late: SQL answers if it gets a permit before the round ends.
+            tokio::select! {
+                round = answer => round,
+                sql = self.limited_sql(&board, is_shared, self.store.patience()) => return sql,
+            }
+        };
+        // A round without a connection need not mean that SQL has none.
+        let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared, SQL_WAIT).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
         let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
@@ -268,30 +285,17 @@ impl Indexes {
         Ok(Access::Index(View { indexes: Arc::clone(self), board, ranking_id: ranking.ranking_id, round: end }))
     }
 
-    /// Waits for a round that begins after this call. `None` if it fails or takes too long, so that SQL has to answer.
-    async fn round(&self, board: &Arc<BoardIndexes>) -> Result<Option<Arc<RoundResult>>> {
-        let mut answer = self.ask(board);
-        let ended = match timeout(LAG_MAX, &mut answer).await {
-            Ok(ended) => ended,
-            Err(_) if board.sql.available_permits() > 0 => return Ok(None),
-            // All SQL permits are taken. PostgreSQL is slow; more statements would slow it further.
-            Err(_) => timeout(self.store.patience(), answer)
-                .await
-                .map_err(|_| Error::unavailable("too many reads are waiting already"))?,
-        };
-        // A round without a connection need not mean that SQL has none.
-        Ok(ended.and_then(Result::ok))
-    }
-
+    /// Asks for a round that begins after this call.
     fn ask(&self, board: &Arc<BoardIndexes>) -> Answer<Result<Arc<RoundResult>>> {
         board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board) })
     }
 
-    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
+    /// Access to SQL, with a permit unless the read is shared. `wait` bounds the wait for the permit.
+    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool, wait: Duration) -> Result<Access> {
         if is_shared {
             return Ok(Access::Sql(None));
         }
-        let permit = timeout(SQL_WAIT, Arc::clone(&board.sql).acquire_owned()).await;
+        let permit = timeout(wait, Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
             _ => Err(Error::unavailable(
@@ -366,17 +370,31 @@ impl Indexes {
         }));
     }
 
-    /// Bytes that all indexes take.
-    fn bytes(&self) -> u64 {
-        let of_board = |board: &Arc<BoardIndexes>| board.rankings().values().map(Slot::bytes).sum::<u64>();
+    /// Bytes of the indexes that `counts` selects.
+    fn bytes(&self, counts: impl Fn(&Loaded) -> bool) -> u64 {
+        let of_slot = |slot: &Slot| match slot {
+            Slot::Ready(loaded) if counts(loaded) => slot.bytes(),
+            _ => 0,
+        };
+        let of_board = |board: &Arc<BoardIndexes>| board.rankings().values().map(of_slot).sum::<u64>();
         self.boards().values().map(of_board).sum()
     }
 
-    /// Reserves memory for an index of this many players while it loads. Returns the bytes needed as `Err` if there is not enough.
-    pub(super) fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
+    /// Bytes that a load may bring the indexes to.
+    fn share(&self) -> u64 {
+        self.memory / INDEX_SHARE.1 * INDEX_SHARE.0
+    }
+
+    /// Reserves memory for an index of this many players while it loads. Returns the bytes needed
+    /// as `Err` if there is not enough.
+    pub(super) async fn reserve(&self, players: u64) -> std::result::Result<(), u64> {
         let needed = players * EXPECTED_BYTES;
+        // Decide before anything is dropped.
+        if self.bytes(|loaded| self.since(&loaded.read_at) < IN_USE_FOR) + needed > self.share() {
+            return Err(needed);
+        }
         self.reserved.store(needed, Ordering::Relaxed);
-        if self.make_room() {
+        if self.make_room().await {
             return Ok(());
         }
         self.release();
@@ -388,21 +406,20 @@ impl Indexes {
         self.reserved.store(0, Ordering::Relaxed);
     }
 
-    /// Drops indexes that were not read lately while all of them, with the one being loaded, take more than their share of the memory.
-    /// Returns false if that was not enough. The directory gets the memory that indexes leave.
-    fn make_room(&self) -> bool {
-        let most = self.memory / INDEX_SHARE.1 * INDEX_SHARE.0;
+    /// Drops the least recently read indexes until the rest, with the reservation, fit. Returns
+    /// false if they do not. The directory gets the memory that indexes leave.
+    async fn make_room(&self) -> bool {
         let reserved = self.reserved.load(Ordering::Relaxed);
-        let mut used = self.bytes() + reserved;
-        while used > most {
+        let mut used = self.bytes(|_| true) + reserved;
+        while used > self.share() {
             // A load never drops an index in use; growth beyond the bound does.
             let spared_for = if used.saturating_sub(reserved) > self.memory { Duration::ZERO } else { IN_USE_FOR };
             let Some((bytes, board, ranking_id)) = self.least_recently_read(spared_for) else { break };
             board.rankings_mut().remove(&ranking_id);
             used = used.saturating_sub(bytes);
         }
-        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(used)).unwrap_or(usize::MAX));
-        used <= most
+        self.users.set_max_bytes(usize::try_from(self.memory.saturating_sub(used)).unwrap_or(usize::MAX)).await;
+        used <= self.share()
     }
 
     /// The index that was read longest ago, unless all were read within this time.
@@ -430,7 +447,8 @@ impl Indexes {
         u64::try_from(self.started_at.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Status of each index, also of those refused for their size, and the directory's bytes and users.
+    /// Status of each index, also of those refused for their size, and the directory's bytes and
+    /// users.
     pub(crate) fn status(&self) -> (Vec<IndexStatus>, (usize, usize)) {
         let mut all = Vec::new();
         for board in self.boards().values() {
@@ -482,7 +500,8 @@ impl BoardIndexes {
         self.rankings_mut().insert(ranking_id, slot);
     }
 
-    /// The last round, if it asked about the same rankings and all their indexes have reached its state.
+    /// The last round, if it asked about the same rankings and all their indexes have reached its
+    /// state.
     fn take_last(&self, asked: &[i64], known: &Version) -> Option<LastRound> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         let is_reached = last.asked == asked && last.epoch == known.epoch && covers(&known.batches, &last.batches);
@@ -499,8 +518,8 @@ impl BoardIndexes {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
     }
 
-    /// Applies the result of a round, and returns the current rankings. `asked`: the rankings that it asked about. `known`: the oldest state
-    /// among their indexes.
+    /// Applies the result of a round, and returns the current rankings. `asked`: the rankings that
+    /// it asked about. `known`: the state that all their indexes have reached.
     fn apply(&self, asked: &[i64], known: &Version, epoch: &str, state: BoardState) -> Arc<[CurrentRanking]> {
         let BoardState { batches, rankings: current, changes, .. } = state;
         let mut rankings = self.rankings_mut();
@@ -574,8 +593,8 @@ impl Loaded {
         Self { name, version, index, read_at: AtomicU64::new(millis), round_at: AtomicU64::new(millis) }
     }
 
-    /// Brings the index to the state of a round, unless it is there already; `place` is that of its ranking in `changes`. False if a user
-    /// has an internal id that no index can hold.
+    /// Applies a round's changes unless the index has them. `place` is the ranking's position in
+    /// `changes`. Returns false if a user has an internal id that no index can hold.
     pub(super) fn apply(&mut self, current: &CurrentRanking, batches: &[i64], place: usize, changes: &Changes) -> bool {
         self.version.layout = self.version.layout.max(current.layout);
         // Of two snapshots of one server, one is at least as new in every lane.
@@ -610,7 +629,8 @@ impl Loaded {
 }
 
 impl View {
-    /// Reads from the index, with the profile revision of the names that can be shown; `None` if it was dropped meanwhile.
+    /// Reads from the index, with the profile revision of the names that can be shown; `None` if it
+    /// was dropped meanwhile.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Loaded, i64) -> T) -> Option<T> {
         let revision = self.indexes.users.revision(&self.round.epoch);
         match self.board.rankings().get(&self.ranking_id) {
@@ -619,7 +639,8 @@ impl View {
         }
     }
 
-    /// The internal ids of users; `None` for an id that nobody has. Returns `None` if the database is another one now.
+    /// Returns the internal id of each user; an inner `None` marks an unknown id. Returns an outer
+    /// `None` after a change of epoch.
     pub(crate) async fn find(&self, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
         self.indexes.users.find(&self.round.epoch, external_ids).await
     }
@@ -630,7 +651,8 @@ impl View {
     }
 }
 
-/// The rank key of a cursor or of an earlier entry, as the index knows it. Ids that no index can hold sort behind all others.
+/// The rank key of a cursor or of an earlier entry, as the index knows it. Ids that no index can
+/// hold sort behind all others.
 pub(crate) fn key_of(key: StoredKey) -> RankKey {
     let user_id = u32::try_from(key.internal_id.max(0)).unwrap_or(u32::MAX);
     RankKey { rank_key: key.rank_key, tie_key: key.tie_key, user_id }

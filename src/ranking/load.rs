@@ -1,4 +1,5 @@
-//! Loading an index from one snapshot, and catching up with the batches since. SQL answers meanwhile.
+//! Loading an index from one snapshot, and catching up with the batches since. SQL answers
+//! meanwhile.
 
 use std::{
     sync::Arc,
@@ -26,8 +27,8 @@ const EXCLUSIVE_FROM_PLAYERS: u64 = 100_000;
 const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
 /// An instance waits no longer than this for its turn.
 const MAX_WAIT: Duration = Duration::from_mins(5);
-/// Batches and users that one round of a load may bring: nobody reads the index yet.
-const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 5_000_000);
+/// Limits for a load's rounds. They exceed a read's limits because no request waits for the load.
+const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 500_000);
 /// Publish an index after a round with at most this many changed users.
 const MAX_LAG_USERS: usize = 2_000;
 /// A load fails after this many rounds.
@@ -50,7 +51,8 @@ impl Drop for Turn {
     }
 }
 
-/// Loads the index of a ranking. `Ok((Err(bytes), _))` when there is no room for it. Keep the turn until the index is published.
+/// Loads the index of a ranking. `Ok((Err(bytes), _))` when there is no room for it. Keep the turn
+/// until the index is published.
 pub(super) async fn load(
     indexes: &Arc<Indexes>,
     ranking: RankingRef,
@@ -61,7 +63,8 @@ pub(super) async fn load(
         let permit = Arc::clone(&indexes.loading).acquire_owned().await;
         let permit = permit.map_err(|_| Error::unavailable("the instance stops"))?;
         let turn = Turn { indexes: Arc::clone(indexes), _permit: permit };
-        // Start recording profile changes before the snapshot, so that its older profiles do not overwrite newer ones.
+        // Start recording profile changes before the snapshot, so that its older profiles do not
+        // overwrite newer ones.
         let filling = indexes.users.begin_load();
         // Stop waiting after `MAX_WAIT`: an unreachable instance must not block the others.
         let alone_from = if began_at.elapsed() < MAX_WAIT { EXCLUSIVE_FROM_PLAYERS } else { u64::MAX };
@@ -84,7 +87,7 @@ async fn from_snapshot(
     name: &Arc<str>,
     (mut snapshot, version, players): (LoadSnapshot, Version, u64),
 ) -> Result<std::result::Result<Loaded, u64>> {
-    if let Err(bytes) = indexes.reserve(players) {
+    if let Err(bytes) = indexes.reserve(players).await {
         return Ok(Err(bytes));
     }
     indexes.users.start_epoch(&version.epoch, snapshot.revision);
@@ -115,7 +118,7 @@ async fn read_profiles(indexes: &Indexes, snapshot: LoadSnapshot, index: &RankIn
     if missing * 100 <= index.len() * FEW_MISSING {
         return Ok(());
     }
-    users.reserve(missing);
+    users.reserve(missing).await;
     let mut profiles = Vec::with_capacity(PROFILES_AT_ONCE);
     snapshot
         .profiles(|profile| {

@@ -1,11 +1,13 @@
-//! Reads of open periods: from the rank index, or by SQL while there is none. Both give the same answers.
+//! Reads of open periods: from the rank index, or by SQL while there is none. Both give the same
+//! answers.
 //!
-//! Each returns `None` when the caller must look the period up again: its ranking was replaced, its index was dropped, or the user was
-//! erased meanwhile.
+//! Each returns `None` when the caller must look the period up again: its ranking was replaced, its
+//! index was dropped, or the user was erased meanwhile.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::{StreamExt as _, stream::FuturesUnordered};
 
 use super::{
     index::RankKey,
@@ -170,7 +172,8 @@ impl Open<'_> {
         }
     }
 
-    /// The first `limit` players and chosen ones with `around` players above and below, all of one state.
+    /// The first `limit` players and chosen ones with `around` players above and below, all of one
+    /// state.
     pub(crate) async fn live(&self, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
         match self.access().await? {
             Access::Index(view) => self.live_from(&view, limit, user_ids, around).await,
@@ -291,17 +294,22 @@ pub(crate) async fn rank_changes(
     board: &Board,
     standings: &[(&String, &StandingAfter)],
 ) -> Result<Vec<(Option<u64>, Option<u64>)>> {
+    let names: BTreeSet<&String> = standings.iter().map(|(name, _)| *name).collect();
+    // At the same time, so that all periods share one round.
+    let mut found: FuturesUnordered<_> =
+        names.into_iter().map(|name| async move { (name, access_of(service, board, name).await) }).collect();
     let mut views: HashMap<&str, View> = HashMap::new();
-    for (name, _) in standings {
-        if views.contains_key(name.as_str()) {
-            continue;
-        }
-        match access_of(service, board, name).await? {
+    while let Some((name, access)) = found.next().await {
+        match access? {
             Some(Access::Index(view)) => {
                 views.insert(name, view);
             }
-            // A period that is closed, or has no index yet. The permit is held to the end of the statement.
-            _permit => return service.store.rank_changes(board.id, standings).await,
+            // A period that is closed, or has no index yet: SQL reads all of them. The permit is held
+            // to the end of the statement.
+            _permit => {
+                drop(found);
+                return service.store.rank_changes(board.id, standings).await;
+            }
         }
     }
     let change = |(name, standing): &(&String, &StandingAfter)| {
@@ -322,7 +330,8 @@ async fn access_of(service: &Service, board: &Board, name: &str) -> Result<Optio
     service.indexes.access(board.slug.as_str(), &meant, ranking, false).await.map(Some)
 }
 
-/// A player's rank, and the rank that an earlier key of the player would have now; `None` for a player without an entry.
+/// A player's rank, and the rank that an earlier key of the player would have now; `None` for a
+/// player without an entry.
 fn change(loaded: &Loaded, ties: Ties, user_id: u32, was: Option<(i64, i64)>) -> (Option<u64>, Option<u64>) {
     let index = &loaded.index;
     let own = index.key(user_id);
@@ -358,7 +367,8 @@ fn percentiles(loaded: &Loaded, order: Order) -> Vec<(u8, i64)> {
     (0..=100).step_by(10).filter_map(at).collect()
 }
 
-/// Up to 20 ranges of equal width from the worst score to the best, as `centile_store.histogram` gives them.
+/// Up to 20 ranges of equal width from the worst score to the best, as `centile_store.histogram`
+/// gives them.
 fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
     const BARS: i128 = 20;
     let index = &loaded.index;
@@ -381,7 +391,8 @@ fn histogram(loaded: &Loaded, order: Order) -> Vec<Bar> {
     (0..edges.len()).map(bar).collect()
 }
 
-/// Converts a score to a rank key and back: negates it where smaller is better. `i64::MIN` is never stored, so saturation does not matter.
+/// Converts a score to a rank key and back: negates it where smaller is better. `i64::MIN` is never
+/// stored, so saturation does not matter.
 fn rank_key(score: i64, order: Order) -> i64 {
     match order {
         Order::Desc => score,
@@ -393,7 +404,8 @@ fn score(rank_key: i64, order: Order) -> i64 {
     self::rank_key(rank_key, order)
 }
 
-/// The time in a tie key: 51 bits of (2⁵¹ − 1 − microseconds since 2000); see `centile.tie_key_time`.
+/// The time in a tie key: 51 bits of (2⁵¹ − 1 − microseconds since 2000); see
+/// `centile.tie_key_time`.
 fn reached_at(tie_key: i64) -> DateTime<Utc> {
     const TIMES: i64 = (1 << 51) - 1;
     /// 2000-01-01, in seconds since 1970.

@@ -1,4 +1,5 @@
-//! Reads of open periods by SQL that need more than one step: a rank is a count inside one bucket plus the cached counts of the others.
+//! Reads of open periods by SQL that need more than one step: a rank is a count inside one bucket
+//! plus the cached counts of the others.
 
 use std::sync::Arc;
 
@@ -50,7 +51,8 @@ pub(super) async fn standing(
     Ok(Some((state, standing_of(&meant.period, player, &counts)?)))
 }
 
-/// The first `limit` players and chosen ones with `around` players above and below, by one statement.
+/// The first `limit` players and chosen ones with `around` players above and below, by one
+/// statement.
 pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
     let found = open.service.store.live(open.meant, open.ranking, limit, user_ids, around).await?;

@@ -1,8 +1,8 @@
-//! The users that answers name: external ids, names and avatars. They come from the directory; one statement fetches missing users for all
-//! waiting callers.
+//! The users that answers name: external ids, names and avatars. They come from the directory; one
+//! statement fetches missing users for all waiting callers.
 //!
-//! The directory is as fresh as the newest round: a round brings every profile that has changed since the revision that the directory had
-//! reached.
+//! The directory is as fresh as the newest round: a round brings every profile that has changed
+//! since the revision that the directory had reached.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -39,7 +39,8 @@ struct State {
     epoch: String,
     /// Every change up to this profile revision is in the directory.
     revision: i64,
-    /// While a load fills the directory from an older snapshot: users whose profiles have changed since it began.
+    /// While a load fills the directory from an older snapshot: users whose profiles have changed
+    /// since it began.
     changed: Option<HashSet<u32>>,
 }
 
@@ -77,25 +78,29 @@ impl Users {
         (state.directory.bytes(), state.directory.len())
     }
 
-    /// Sets the bound on the directory. A lower one is reached in steps: dropping a user takes about a microsecond.
-    pub(super) fn set_max_bytes(&self, max_bytes: usize) {
+    /// Sets the bound on the directory. A lower one is reached in steps, between which others use
+    /// the directory and the thread.
+    pub(super) async fn set_max_bytes(&self, max_bytes: usize) {
         const STEP: usize = 64 << 10;
         loop {
-            let mut state = self.write();
-            let least = state.directory.bytes().saturating_sub(STEP);
-            state.directory.set_max_bytes(max_bytes.max(least));
-            if max_bytes >= least {
-                return;
+            {
+                let mut state = self.write();
+                let least = state.directory.bytes().saturating_sub(STEP);
+                state.directory.set_max_bytes(max_bytes.max(least));
+                if max_bytes >= least {
+                    return;
+                }
             }
+            tokio::task::yield_now().await;
         }
     }
 
-    /// Applies the profiles that changed up to a revision. `None` empties the directory: too many profiles changed, or the revision went back.
-    /// `asked` is the revision that the round was asked about.
+    /// Applies the profiles that changed up to a revision. `None` empties the directory: too many
+    /// profiles changed, or the revision went back. `asked` is the revision that the round was
+    /// asked about.
     pub(super) fn apply(&self, epoch: &str, asked: i64, revision: i64, changed: Option<Vec<StoredProfile>>) {
-        // Without a list, an answer is news only if the revision has not advanced.
-        let is_news = changed.is_none() && revision <= asked;
-        let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && !is_news;
+        let went_back = changed.is_none() && revision <= asked;
+        let is_known = |state: &State| state.epoch == epoch && state.revision >= revision && !went_back;
         if is_known(&self.read()) {
             return;
         }
@@ -120,8 +125,8 @@ impl Users {
         }
     }
 
-    /// The internal ids of users in the database of this epoch; `None` for an id that nobody has. Call it after a round. Returns `None` if the
-    /// directory is of another epoch.
+    /// Returns the internal id of each user; an inner `None` marks an unknown id. Returns an outer
+    /// `None` if the directory is of another epoch. Call it after a round.
     pub(super) async fn find(&self, epoch: &str, external_ids: &[String]) -> Result<Option<Vec<Option<u32>>>> {
         let mut found: Vec<Option<u32>> = {
             let state = self.read();
@@ -145,7 +150,8 @@ impl Users {
         Ok(Some(found))
     }
 
-    /// The profiles of users in the database of this epoch, in their order. Returns `None` if the directory is of another epoch.
+    /// The profiles of users in the database of this epoch, in their order. Returns `None` if the
+    /// directory is of another epoch.
     pub(super) async fn profiles(&self, epoch: &str, user_ids: &[u32]) -> Result<Option<Vec<StoredProfile>>> {
         let mut found: Vec<Option<StoredProfile>> = {
             let state = self.read();
@@ -178,8 +184,8 @@ impl Users {
 
     /// How many of these users the directory has.
     pub(super) async fn count(&self, mut user_ids: impl Iterator<Item = u32> + Send) -> usize {
-        // Some thousand at a time: a writer that waits for the lock holds up all readers. A task that never yields holds up connections
-        // whose events this thread waits for.
+        // Some thousand at a time: a writer that waits for the lock holds up all readers. A task
+        // that never yields holds up connections whose events this thread waits for.
         const AT_ONCE: usize = 4_096;
         let mut found = 0;
         loop {
@@ -192,7 +198,8 @@ impl Users {
         }
     }
 
-    /// Starts a bulk load from a snapshot taken later. One at a time; it ends when the guard is dropped.
+    /// Starts a bulk load from a snapshot taken later. One at a time; it ends when the guard is
+    /// dropped.
     pub(super) fn begin_load(&self) -> Filling<'_> {
         self.write().changed = Some(HashSet::new());
         Filling(self)
@@ -208,12 +215,17 @@ impl Users {
         }
     }
 
-    /// Makes room in the directory for so many more users, as far as its bound allows.
-    pub(super) fn reserve(&self, users: usize) {
-        self.write().directory.reserve(users);
+    /// Reserves memory in the directory for this many more users, as far as its bound allows.
+    pub(super) async fn reserve(&self, users: usize) {
+        let users = self.read().directory.capacity_for(users);
+        for shard in 0..Directory::SHARDS {
+            self.write().directory.reserve_shard(shard, users);
+            tokio::task::yield_now().await;
+        }
     }
 
-    /// Puts users of the snapshot into the directory. Returns false if it is full or was emptied meanwhile.
+    /// Puts users of the snapshot into the directory. Returns false if it is full or was emptied
+    /// meanwhile.
     pub(super) fn load(&self, profiles: &mut Vec<StoredProfile>) -> bool {
         let mut state = self.write();
         let State { directory, changed: Some(changed), .. } = &mut *state else { return false };
@@ -223,7 +235,7 @@ impl Users {
                 directory.put(profile_of(user_id, &profile));
             }
         }
-        directory.bytes() < directory.max_bytes()
+        !directory.is_full()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {

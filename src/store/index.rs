@@ -1,4 +1,5 @@
-//! Statements of rank indexes and the user directory: rounds, profiles, and whole rankings as they load.
+//! Statements of rank indexes and the user directory: rounds, profiles, and whole rankings as they
+//! load.
 
 use std::{
     sync::{MutexGuard, PoisonError},
@@ -23,7 +24,8 @@ const YIELD_EVERY: u32 = 1_024;
 const KEPT_MAX: usize = 2;
 /// How long such a connection may be idle. A longer idle one goes back to the pool, which tests it.
 const KEPT_FOR: Duration = Duration::from_secs(10);
-/// Rounds after which a connection goes back to the pool, so that other boards and names have their turn.
+/// Rounds after which a connection goes back to the pool, so that other boards and names have their
+/// turn.
 const ROUNDS_MAX: u32 = 64;
 
 /// Reads one snapshot, with keys in index order.
@@ -115,7 +117,8 @@ pub(crate) struct RoundConnection {
     used_at: Instant,
 }
 
-/// A snapshot from which an index loads, on a connection of its own. It ends when the value is dropped.
+/// A snapshot from which an index loads, on a connection of its own. It ends when the value is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct LoadSnapshot {
     connection: PgConnection,
@@ -166,7 +169,8 @@ impl Store {
         }
     }
 
-    /// Keeps a connection for the next round, unless it has run many. The pool would ping it on release.
+    /// Keeps a connection for the next round, unless it has run many. The pool would ping it on
+    /// release.
     pub(crate) fn keep_round_connection(&self, connection: RoundConnection) {
         if let Some(kept) = self.kept().as_mut().filter(|kept| kept.len() < KEPT_MAX && connection.ran < ROUNDS_MAX) {
             kept.push(connection);
@@ -177,7 +181,8 @@ impl Store {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Users by their internal ids and by the callers' ids, with the epoch and the profile revision that they are of.
+    /// Users by their internal ids and by the callers' ids, with the epoch and the profile revision
+    /// that they are of.
     pub(crate) async fn profiles(
         &self,
         user_ids: &[i64],
@@ -207,8 +212,8 @@ impl Store {
             .collect()
     }
 
-    /// A snapshot to load a ranking from, with version and players. `None` if the ranking was replaced; for `alone_from` or
-    /// more players, also while another instance loads one.
+    /// A snapshot to load a ranking from, with version and players. `None` if the ranking was
+    /// replaced; for `alone_from` or more players, also while another instance loads one.
     pub(crate) async fn load_snapshot(
         &self,
         ranking: RankingRef,
@@ -287,7 +292,8 @@ impl LoadSnapshot {
         Ok(round_of!(query.fetch_one(connection).await?))
     }
 
-    /// Gives the rank keys of the ranking to `take`, best first: rank key, tie key and internal user id.
+    /// Gives the rank keys of the ranking to `take`, best first: rank key, tie key and internal
+    /// user id.
     pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
         for bucket in (0..100).rev() {
@@ -305,7 +311,8 @@ impl LoadSnapshot {
         Ok(())
     }
 
-    /// Gives the profiles of the ranking's players to `take`, until it returns false. Ends the snapshot.
+    /// Gives the profiles of the ranking's players to `take`, until it returns false. Ends the
+    /// snapshot.
     pub(crate) async fn profiles(mut self, mut take: impl FnMut(StoredProfile) -> bool + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
         let copy = format!(
@@ -320,7 +327,8 @@ impl LoadSnapshot {
         .await
     }
 
-    /// Passes rows to `take` until it returns false. The connection is unusable after an early stop.
+    /// Passes rows to `take` until it returns false. The connection is unusable after an early
+    /// stop.
     async fn copy(&mut self, copy: &str, mut take: impl FnMut(&mut CopiedRow) -> Result<bool> + Send) -> Result<()> {
         let silent = || Error::unavailable("PostgreSQL does not answer");
         let begun = timeout(NEXT_ROWS, self.connection.copy_out_raw(copy)).await;

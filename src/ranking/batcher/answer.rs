@@ -20,17 +20,18 @@ struct Group<R> {
 struct State<R> {
     /// `Ready(None)` if there will be no answer.
     answer: Poll<Option<R>>,
-    /// One waker per caller, indexed by [`Answer::place`]; `None` before the first poll or after a drop.
+    /// One waker per caller, indexed by [`Answer::place`]; `None` before the first poll or after a
+    /// drop.
     wakers: Vec<Option<Waker>>,
 }
 
-/// The callers that wait for one answer, grouped by thread. If it is dropped without an answer, every
-/// caller gets `None`.
+/// The callers that wait for one answer, grouped by thread. If it is dropped without an answer,
+/// every caller gets `None`.
 #[derive(Debug)]
 pub(super) struct Callers<R>(Vec<Arc<Group<R>>>);
 
-/// The answer to one caller; `None` if the task that would give it has panicked. Drop it soon after it
-/// is ready: that wakes the other callers of the thread.
+/// The answer to one caller; `None` if the task that would give it has panicked. Drop it soon after
+/// it is ready: that wakes the other callers of the thread.
 #[derive(Debug)]
 pub(in crate::ranking) struct Answer<R> {
     group: Arc<Group<R>>,
@@ -123,7 +124,8 @@ impl<R: Clone> Future for Answer<R> {
 }
 
 impl<R> Drop for Answer<R> {
-    /// Wakes the other callers of this thread if the answer is there: it may have woken this caller alone.
+    /// Wakes the other callers of this thread if the answer is there: it may have woken this caller
+    /// alone.
     fn drop(&mut self) {
         let others = {
             let mut state = self.group.state();

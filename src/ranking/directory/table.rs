@@ -4,7 +4,7 @@ use hashbrown::HashTable;
 
 /// Shards of each table, a power of two. Growth rehashes one shard at a time: at most 14,336
 /// addresses at 15 M users.
-const SHARDS: usize = if cfg!(test) { 4 } else { 1024 };
+pub(super) const SHARDS: usize = if cfg!(test) { 4 } else { 1024 };
 
 /// A hash table of record addresses, in shards that grow one by one.
 #[derive(Debug)]
@@ -63,17 +63,21 @@ impl AddressTable {
         false
     }
 
-    /// Grows the shards for this many addresses in all while `room` lasts.
-    pub(super) fn reserve(&mut self, addresses: usize, room: &mut usize, hash_of: impl Fn(u32) -> u64) {
+    /// Grows one shard for its part of this many addresses, unless that takes more than `free` bytes.
+    pub(super) fn reserve_shard(
+        &mut self,
+        index: usize,
+        addresses: usize,
+        free: &mut usize,
+        hash_of: impl Fn(u32) -> u64,
+    ) {
         // Shards differ in size by chance. At 15 M users 1/16 is seven standard deviations.
         let capacity = addresses.div_ceil(SHARDS) * 17 / 16;
-        for index in 0..SHARDS {
-            let shard = &self.shards[index];
-            let growth = growth_to(shard, capacity);
-            if shard.capacity() < capacity && growth <= *room {
-                *room -= growth;
-                self.resize(index, capacity, &hash_of);
-            }
+        let shard = &self.shards[index];
+        let growth = growth_to(shard, capacity);
+        if shard.capacity() < capacity && growth <= *free {
+            *free -= growth;
+            self.resize(index, capacity, &hash_of);
         }
     }
 

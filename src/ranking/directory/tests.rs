@@ -202,7 +202,7 @@ fn run(seed: u64, operations: u32) -> u32 {
                 "clear"
             }
             148..155 => {
-                model.directory.reserve(rng.random_range(0..1000));
+                reserve(&mut model.directory, rng.random_range(0..1000));
                 "reserve"
             }
             _ => {
@@ -278,7 +278,7 @@ fn an_empty_avatar_differs_from_none() {
 #[test]
 fn a_bound_of_zero_keeps_nothing_and_frees_everything() {
     let mut directory = Directory::new(usize::MAX);
-    directory.reserve(1000);
+    reserve(&mut directory, 1000);
     for user_id in 0..1000 {
         put_numbered(&mut directory, user_id);
     }
@@ -306,7 +306,7 @@ fn a_steady_flow_of_new_users_keeps_the_directory_full() {
 #[test]
 fn reserved_tables_do_not_grow_during_a_load() {
     let mut directory = Directory::new(usize::MAX);
-    directory.reserve(50_000);
+    reserve(&mut directory, 50_000);
     let reserved = directory.bytes();
     for user_id in 0..50_000 {
         put_numbered(&mut directory, user_id);
@@ -321,7 +321,7 @@ fn a_reservation_stays_within_the_bound_and_drops_nothing() {
     for user_id in 0..1000 {
         put_numbered(&mut directory, user_id);
     }
-    directory.reserve(usize::MAX);
+    reserve(&mut directory, usize::MAX);
     assert_eq!(directory.len(), 1000);
     assert!(directory.bytes() <= 100_000);
 }
@@ -335,4 +335,10 @@ fn addresses_wrap_around() {
         assert!(directory.profile(user_id).is_some_and(|profile| profile.user_id == user_id));
     }
     assert!(directory.arena.first < units(CHUNK_BYTES * 5000));
+}
+
+/// Reserves memory for this many more users.
+fn reserve(directory: &mut Directory, more: usize) {
+    let users = directory.capacity_for(more);
+    (0..Directory::SHARDS).for_each(|shard| directory.reserve_shard(shard, users));
 }

@@ -1,8 +1,6 @@
 //! The rank index against a plain sorted list, and its fill under typical loads.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::collections::HashMap;
-
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -17,7 +15,7 @@ impl<const BLOCK: usize> RankIndex<BLOCK> {
         assert_eq!((order.heads.len(), order.lens.len()), (blocks, blocks));
         assert_eq!(order.ordinals.len(), blocks + self.store.free.len());
         assert_eq!(order.ordinals.len(), self.store.allocated as usize);
-        assert_eq!(self.users.len, self.users.shards.iter().map(HashMap::len).sum::<usize>());
+        assert_eq!(self.users.len, self.users.shards.iter().map(hashbrown::HashMap::len).sum::<usize>());
 
         let (mut before, mut last) = (0, None);
         for (ordinal, number) in order.numbers.iter().enumerate() {

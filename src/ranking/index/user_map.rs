@@ -1,9 +1,10 @@
 //! User map of a rank index.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::iter;
-use std::mem::{size_of, size_of_val};
+use std::mem::size_of_val;
+
+use hashbrown::HashMap;
 
 /// Map from user id to block number.
 ///
@@ -31,11 +32,9 @@ impl UserMap {
         Self { shards, len: 0 }
     }
 
-    /// Bytes of all shards, estimated from their capacities, which are 7/8 of a power of two.
+    /// Bytes of all shards.
     pub(super) fn bytes(&self) -> usize {
-        let capacities = self.shards.iter().map(HashMap::capacity).filter(|capacity| *capacity > 0);
-        let slots: usize = capacities.map(|capacity| (capacity * 8 / 7).next_power_of_two()).sum();
-        slots * (size_of::<(u32, u32)>() + 1) + size_of_val(&*self.shards)
+        self.shards.iter().map(HashMap::allocation_size).sum::<usize>() + size_of_val(&*self.shards)
     }
 
     /// Returns the shard for a hash.

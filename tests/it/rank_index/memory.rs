@@ -36,6 +36,12 @@ async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
         assert_eq!(beside, [json!(format!("p{}", n + 1)), json!(format!("p{}", n - 1))], "{told}");
     };
     is_right(&from_index(&site, &path("first", 500)).await, 500);
+    let value = |metrics: &str, name: &str| -> f64 {
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} in {metrics}")).trim().parse().unwrap()
+    };
+    let names = value(&site.get("/metrics").await.text, "centile_directory_users ");
+    assert!(names > 1_000.0, "{names} users in the directory");
     let refused = "centile_index_refused_bytes{index=\"second/all_time\"} ";
     let metrics = until_some("the second index is refused", async || {
         let answer = site.get(&path("second", 700)).await;
@@ -44,13 +50,12 @@ async fn a_board_that_does_not_fit_is_read_by_sql_and_named() {
         Some(site.get("/metrics").await.text).filter(|text| text.contains(refused))
     })
     .await;
-    let value = |name: &str| -> f64 {
-        let line = metrics.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or_else(|| panic!("{name} in {metrics}")).trim().parse().unwrap()
-    };
-    assert!(value(refused) > 30.0 * f64::from(u32::try_from(MANY).unwrap()), "{metrics}");
-    let taken = value("centile_index_bytes{index=\"first/all_time\"} ") + value("centile_directory_bytes ");
-    assert!(taken <= f64::from(1 << 20) && taken <= value("centile_index_memory_bytes "), "{metrics}");
+    assert!(value(&metrics, refused) > 30.0 * f64::from(u32::try_from(MANY).unwrap()), "{metrics}");
+    // The refused load dropped nothing.
+    assert!(value(&metrics, "centile_directory_users ") >= names, "{names} before: {metrics}");
+    let taken =
+        value(&metrics, "centile_index_bytes{index=\"first/all_time\"} ") + value(&metrics, "centile_directory_bytes ");
+    assert!(taken <= f64::from(1 << 20) && taken <= value(&metrics, "centile_index_memory_bytes "), "{metrics}");
     assert!(!metrics.contains("centile_index_bytes{index=\"second/all_time\"}"), "{metrics}");
     // Both stay right while they change, and the first stays in memory.
     for n in [3, MANY - 2] {
