@@ -290,8 +290,8 @@ pub struct Instance {
     #[arg(long, env = "CENTILE_INDEX_BOARDS", value_name = "BOARD,…", value_delimiter = ',', value_parser = value::<BoardSlug>)]
     pub index_boards: Vec<BoardSlug>,
 
-    /// Report not ready at `/readyz` while rank indexes load at the start; refused and failed loads
-    /// count as finished. Requires `--index-boards`
+    /// After the start, report not ready at `/readyz` until no rank index is loading; refused and
+    /// failed loads count as finished. Requires `--index-boards`
     #[arg(long, env = "CENTILE_READY_WHEN_INDEXED", requires = "index_boards", value_parser = FalseyValueParser::new())]
     pub ready_when_indexed: bool,
 

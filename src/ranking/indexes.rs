@@ -80,6 +80,8 @@ pub(crate) struct Indexes {
     pub(super) loading: Arc<Semaphore>,
     /// Bytes granted to the index that is being loaded.
     reserved: AtomicU64,
+    /// Serializes changes of the bounds.
+    bounds: tokio::sync::Mutex<()>,
     started_at: Instant,
     tasks: TaskTracker,
     stopping: CancellationToken,
@@ -193,6 +195,7 @@ impl Indexes {
             boards: RwLock::default(),
             loading: Arc::new(Semaphore::new(1)),
             reserved: AtomicU64::new(0),
+            bounds: tokio::sync::Mutex::default(),
             started_at: Instant::now(),
             tasks: tasks.clone(),
             stopping: stopping.clone(),
@@ -357,6 +360,7 @@ impl Indexes {
             };
         }
         let Some(indexes) = self.itself.upgrade() else { return };
+        tracing::info!(index = %name, "rank index loading");
         let board = Arc::clone(board);
         self.tasks.spawn(self.stopping.clone().run_until_cancelled_owned(async move {
             let (of, own_name) = (Arc::clone(&indexes), Arc::clone(&name));
@@ -409,6 +413,7 @@ impl Indexes {
     /// Drops the least recently read indexes until the rest, with the reservation, fit. Returns
     /// false if they do not. The directory gets the memory that indexes leave.
     async fn make_room(&self) -> bool {
+        let _alone = self.bounds.lock().await;
         let reserved = self.reserved.load(Ordering::Relaxed);
         let mut used = self.bytes(|_| true) + reserved;
         while used > self.share() {
@@ -580,7 +585,7 @@ impl Slot {
                 age: Some(indexes.since(&loaded.round_at)),
             }),
             Self::Refused { name, bytes: Some(bytes), .. } => {
-                Some(IndexStatus { name: Arc::clone(name), players: 0, bytes: *bytes, age: None })
+                Some(IndexStatus { name: Arc::clone(name), players: *bytes / EXPECTED_BYTES, bytes: *bytes, age: None })
             }
             _ => None,
         }
