@@ -13,6 +13,8 @@ pub mod period;
 pub mod quarantine;
 pub mod rank;
 pub mod score;
+#[allow(dead_code)]
+mod scoring;
 pub mod seal;
 pub mod season;
 pub mod signing;
