@@ -584,11 +584,11 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
     LANGUAGE sql
     AS $$
     WITH expired AS (
-        SELECT board_id, external_id FROM centile_store.transaction_ids
-        WHERE expires_at < now() ORDER BY board_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        SELECT board_id, user_id, external_id FROM centile_store.transaction_ids
+        WHERE expires_at < now() ORDER BY board_id, user_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.transaction_ids t USING expired e
-        WHERE t.board_id = e.board_id AND t.external_id = e.external_id RETURNING 1
+        WHERE t.board_id = e.board_id AND t.user_id = e.user_id AND t.external_id = e.external_id RETURNING 1
     ), old AS (
         SELECT key_id, signature FROM centile_store.signed_requests
         WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED
@@ -1119,23 +1119,6 @@ $_$;
 
 COMMENT ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) IS 'Has the events of a board sent to an address from now on, signed with a secret of 16 to 64 random bytes; centile serve seals it when it has a master key. Example: SELECT centile.set_webhook(''main'', ''https://rewards.example.com/centile'', decode(repeat(''5a'', 32), ''hex''));';
 
-CREATE FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text DEFAULT NULL::text, p_id text DEFAULT NULL::text, p_tiebreak smallint DEFAULT NULL::smallint) RETURNS TABLE(outcome text, detail text, repeated boolean, result jsonb)
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_board centile_store.boards := centile_store.board_named(p_board);
-BEGIN
-    PERFORM centile.ensure_ledger_months(now(), now());
-    PERFORM centile.ensure_users(ARRAY[p_user]);
-    RETURN QUERY
-    SELECT r.outcome, r.detail, r.repeated, r.result::jsonb
-    FROM centile_store.record_scores(v_board.id, (centile.lane_hash(p_user) % v_board.lanes)::smallint,
-        ARRAY[p_user], ARRAY[p_points], ARRAY[p_reason], ARRAY[p_id], ARRAY[p_tiebreak]) r;
-END
-$$;
-
-COMMENT ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) IS 'Writes one score and says what became of it; one call per transaction, or two sessions may deadlock. Example: SELECT outcome, result -> ''periods'' -> ''all_time'' -> ''score'' AS score FROM centile.submit_score(''main'', ''ann'', 10, ''first win'');';
-
 CREATE FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint DEFAULT 0) RETURNS bigint
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN ((((COALESCE(p_tiebreak, (0)::smallint))::bigint << 51) + '2251799813685247'::bigint) - ((EXTRACT(epoch FROM (p_at - '2000-01-01 00:00:00+00'::timestamp with time zone)) * (1000000)::numeric))::bigint);
@@ -1587,6 +1570,10 @@ BEGIN
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
+        IF p_banned THEN
+            -- A batch that was begun before does not know of the ban: now it is begun anew.
+            PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
+        END IF;
         RETURN false;
     END IF;
     PERFORM centile_store.record_act(v_board, v_lane, p_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason, p_actor => p_actor);
@@ -1610,6 +1597,154 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) IS 'Begins a ban or an unban of a player on all boards, and numbers it. Example: SELECT act FROM centile_store.begin_ban(''ann'', true);';
+
+CREATE TABLE centile_store.boards (
+    id integer NOT NULL,
+    slug text NOT NULL COLLATE pg_catalog."C",
+    title text NOT NULL,
+    mode text NOT NULL,
+    score_order text NOT NULL,
+    ties text NOT NULL,
+    periods text[] NOT NULL,
+    lanes smallint NOT NULL,
+    time_zone text NOT NULL,
+    points_min bigint NOT NULL,
+    points_max bigint NOT NULL,
+    layout_bounds bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    frozen_top_size integer DEFAULT 100 NOT NULL,
+    kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
+    stripe_target integer DEFAULT 400 NOT NULL,
+    balance_from bigint DEFAULT 100000 NOT NULL,
+    loading_import_id bigint,
+    reading text DEFAULT 'public'::text NOT NULL,
+    events_per_minute integer,
+    gain_max jsonb DEFAULT '{}'::jsonb NOT NULL,
+    on_violation text DEFAULT 'refuse'::text NOT NULL,
+    structure_revision bigint DEFAULT 0 NOT NULL,
+    CONSTRAINT boards_balance_from_range CHECK ((balance_from >= 0)),
+    CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
+    CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
+    CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
+    CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
+    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
+    CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
+    CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
+    CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
+    CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
+    CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
+    CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,day,week,month}'::text[]) AND (cardinality(periods) >= 1))),
+    CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
+    CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
+    CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
+    CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
+    CONSTRAINT boards_stripe_target_range CHECK (((stripe_target >= 1) AND (stripe_target <= 100000))),
+    CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
+    CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
+    CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
+);
+
+COMMENT ON TABLE centile_store.boards IS 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes, kept_archives how many archives of a kind are kept where not all.';
+
+COMMENT ON COLUMN centile_store.boards.stripe_target IS 'Players that a stripe should have: past twice as many it is split.';
+
+COMMENT ON COLUMN centile_store.boards.balance_from IS 'Players from which on a ranking is spread evenly over the buckets.';
+
+COMMENT ON COLUMN centile_store.boards.loading_import_id IS 'The import that fills the board as a whole: no score is taken while it runs.';
+
+COMMENT ON COLUMN centile_store.boards.reading IS 'Who may read the board: everybody (public), or whoever has a key for it (key).';
+
+COMMENT ON COLUMN centile_store.boards.events_per_minute IS 'Most scores of one player in any 60 seconds; NULL: any number.';
+
+COMMENT ON COLUMN centile_store.boards.gain_max IS 'The most that a player may gain in a period, by its kind; of a kind that is absent, anything.';
+
+COMMENT ON COLUMN centile_store.boards.on_violation IS 'What becomes of an event that breaks a rule: it is refused, or kept apart (quarantine) until an administrator decides.';
+
+COMMENT ON COLUMN centile_store.boards.structure_revision IS 'Raised by every transaction that takes the structure lock exclusively.';
+
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_last_at timestamptz;
+BEGIN
+    SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
+    SELECT l.batch, l.last_at INTO batch, v_last_at
+    FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    now := clock_timestamp();
+    at := greatest(now, v_last_at);
+
+    IF p_times IS NULL THEN
+        SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
+               array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END)
+        INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
+        FROM centile_store.periods_at(p_board_id, board.periods, at) p JOIN centile_store.periods q ON q.id = p.period_id;
+    ELSE
+        SELECT array_agg(q.id), array_agg(q.kind), array_agg(q.label), array_agg(nullif(q.starts_at, '-infinity')), array_agg(nullif(q.ends_at, 'infinity')),
+               array_agg(CASE WHEN q.cut_off_at IS NULL THEN q.ranking_id END)
+        INTO period_ids, period_kinds, period_labels, period_starts, period_ends, period_rankings
+        FROM centile_store.periods q
+        WHERE q.id IN (SELECT p.period_id FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(p_times) AS t (at)) t
+                       CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p);
+    END IF;
+
+    SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
+           array_agg(u.lane_hash % board.lanes = p_lane ORDER BY p.place)
+    INTO user_ids, are_banned, are_of_lane
+    FROM unnest(p_users) WITH ORDINALITY AS p (external_id, place)
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = p.external_id LIMIT 1) u ON true
+    LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
+                       WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true;
+
+    IF p_times IS NULL THEN
+        SELECT array_agg(l.ranking_id), array_agg(u.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+        INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place)
+        CROSS JOIN unnest(period_rankings) AS r (id)
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = u.id LIMIT 1) l;
+    ELSE
+        SELECT array_agg(l.ranking_id), array_agg(e.place), array_agg(l.rank_key), array_agg(l.tie_key), array_agg(l.only_zeros)
+        INTO entry_rankings, entry_users, rank_keys, tie_keys, only_zeros
+        FROM (SELECT DISTINCT e.place, r.id
+              FROM unnest(p_event_users, p_times) AS e (place, at)
+              JOIN unnest(period_starts, period_ends, period_rankings) AS r (starts_at, ends_at, id)
+                  ON coalesce(r.starts_at <= coalesce(e.at, begin_batch.at), true)
+                 AND coalesce(coalesce(e.at, begin_batch.at) < r.ends_at, true)) e
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.leaderboard l
+                            WHERE l.ranking_id = e.id AND l.user_id = user_ids[e.place] LIMIT 1) l;
+        SELECT array_agg(u.place), array_agg(t.occurred_at)
+        INTO reset_users, reset_times
+        FROM unnest(user_ids) WITH ORDINALITY AS u (id, place)
+        JOIN centile_store.board_players b ON b.board_id = p_board_id AND b.user_id = u.id AND b.was_reset
+        JOIN centile_store.score_transactions t ON t.board_id = p_board_id AND t.user_id = u.id AND t.kind = 'reset';
+    END IF;
+
+    IF p_ids <> '{}' THEN
+        SELECT array_agg(i.place), array_agg(k.transaction_id), array_agg(k.quarantine_id), array_agg(s.standings),
+               array_agg(coalesce(t.points, q.points)), array_agg(coalesce(t.tiebreak, q.tiebreak)), array_agg(coalesce(t.reason, q.reason)),
+               array_agg(k.occurred_at), array_agg(q.rule), array_agg(q.detail)
+        INTO known_ids, known_transactions, known_quarantined, known_standings,
+             known_points, known_tiebreaks, known_reasons, known_times, known_rules, known_details
+        FROM unnest(p_id_users, p_ids) WITH ORDINALITY AS i (user_place, id, place)
+        CROSS JOIN LATERAL (SELECT * FROM centile_store.transaction_ids k
+                            WHERE k.board_id = p_board_id AND k.user_id = user_ids[i.user_place] AND k.external_id = i.id LIMIT 1) k
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.score_transactions t
+                           WHERE t.id = k.transaction_id AND t.occurred_at = k.occurred_at LIMIT 1) t ON true
+        LEFT JOIN LATERAL (SELECT * FROM centile_store.quarantine q WHERE q.id = k.quarantine_id LIMIT 1) q ON true
+        CROSS JOIN LATERAL (
+            SELECT json_agg(json_build_object('user_id', k.user_id, 'period_id', p.id,
+                       'period', CASE p.kind WHEN 'all_time' THEN p.kind ELSE p.kind || ':' || p.label END, 'score', k.standings[n + 1],
+                       'was', CASE WHEN k.standings[n + 2] IS NOT NULL THEN ARRAY[k.standings[n + 2], k.standings[n + 3]] END))::text AS standings
+            FROM generate_series(1, cardinality(k.standings), 4) AS n
+            JOIN centile_store.periods p ON p.id = k.standings[n]) s;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'What a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1700,67 +1835,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) IS 'Begins a new ranking beside the live one of a period. Example: SELECT ranking_id IS NOT NULL AS is_begun FROM centile_store.begin_rebuild(1);';
 
-CREATE TABLE centile_store.boards (
-    id integer NOT NULL,
-    slug text NOT NULL COLLATE pg_catalog."C",
-    title text NOT NULL,
-    mode text NOT NULL,
-    score_order text NOT NULL,
-    ties text NOT NULL,
-    periods text[] NOT NULL,
-    lanes smallint NOT NULL,
-    time_zone text NOT NULL,
-    points_min bigint NOT NULL,
-    points_max bigint NOT NULL,
-    layout_bounds bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    frozen_top_size integer DEFAULT 100 NOT NULL,
-    kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
-    stripe_target integer DEFAULT 400 NOT NULL,
-    balance_from bigint DEFAULT 100000 NOT NULL,
-    loading_import_id bigint,
-    reading text DEFAULT 'public'::text NOT NULL,
-    events_per_minute integer,
-    gain_max jsonb DEFAULT '{}'::jsonb NOT NULL,
-    on_violation text DEFAULT 'refuse'::text NOT NULL,
-    CONSTRAINT boards_balance_from_range CHECK ((balance_from >= 0)),
-    CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
-    CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
-    CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
-    CONSTRAINT boards_gain_max_positive CHECK (((NOT jsonb_path_exists(gain_max, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 9007199254740991))'::jsonpath)) AND (POSITION(('.'::text) IN ((gain_max)::text)) = 0))),
-    CONSTRAINT boards_kept_archives_kinds CHECK (((jsonb_typeof(kept_archives) = 'object'::text) AND ((kept_archives - '{day,week,month,season}'::text[]) = '{}'::jsonb))),
-    CONSTRAINT boards_kept_archives_positive CHECK (((NOT jsonb_path_exists(kept_archives, '$.*?(!((@.type() == "number" && @ >= 1) && @ <= 1000000))'::jsonpath)) AND (POSITION(('.'::text) IN ((kept_archives)::text)) = 0))),
-    CONSTRAINT boards_lanes_range CHECK (((lanes >= 1) AND (lanes <= 64))),
-    CONSTRAINT boards_layout_bounds_count CHECK ((cardinality(layout_bounds) <= 99)),
-    CONSTRAINT boards_mode_known CHECK ((mode = ANY (ARRAY['sum'::text, 'best'::text, 'latest'::text]))),
-    CONSTRAINT boards_on_violation_known CHECK ((on_violation = ANY (ARRAY['refuse'::text, 'quarantine'::text]))),
-    CONSTRAINT boards_periods_known CHECK (((periods <@ '{all_time,day,week,month}'::text[]) AND (cardinality(periods) >= 1))),
-    CONSTRAINT boards_points_range CHECK (((points_min <= points_max) AND (points_min > '-9223372036854775808'::bigint))),
-    CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
-    CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
-    CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
-    CONSTRAINT boards_stripe_target_range CHECK (((stripe_target >= 1) AND (stripe_target <= 100000))),
-    CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
-    CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
-    CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
-);
-
-COMMENT ON TABLE centile_store.boards IS 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes, kept_archives how many archives of a kind are kept where not all.';
-
-COMMENT ON COLUMN centile_store.boards.stripe_target IS 'Players that a stripe should have: past twice as many it is split.';
-
-COMMENT ON COLUMN centile_store.boards.balance_from IS 'Players from which on a ranking is spread evenly over the buckets.';
-
-COMMENT ON COLUMN centile_store.boards.loading_import_id IS 'The import that fills the board as a whole: no score is taken while it runs.';
-
-COMMENT ON COLUMN centile_store.boards.reading IS 'Who may read the board: everybody (public), or whoever has a key for it (key).';
-
-COMMENT ON COLUMN centile_store.boards.events_per_minute IS 'Most scores of one player in any 60 seconds; NULL: any number.';
-
-COMMENT ON COLUMN centile_store.boards.gain_max IS 'The most that a player may gain in a period, by its kind; of a kind that is absent, anything.';
-
-COMMENT ON COLUMN centile_store.boards.on_violation IS 'What becomes of an event that breaks a rule: it is refused, or kept apart (quarantine) until an administrator decides.';
-
 CREATE FUNCTION centile_store.board_named(p_slug text) RETURNS centile_store.boards
     LANGUAGE plpgsql STABLE
     AS $$
@@ -1785,133 +1859,6 @@ CREATE FUNCTION centile_store.board_rules(p_board_id integer) RETURNS jsonb
 $$;
 
 COMMENT ON FUNCTION centile_store.board_rules(p_board_id integer) IS 'The rules of a board as one object. Example: SELECT centile_store.board_rules(1) ->> ''mode'' AS mode;';
-
-CREATE FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) RETURNS record
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_periods  text[];
-    v_limits   bigint[];
-    v_starts   timestamptz[];
-    v_rankings bigint[];
-    v_since    timestamptz;
-    v_event    record;
-    v_recent   integer;
-    v_first    bigint;
-    v_keys     bigint[];
-    v_won      numeric[];
-    v_gains    numeric[];
-    v_rule     text;
-    v_detail   text;
-BEGIN
-    outcomes := p_outcomes;
-    details := array_fill(NULL::text, ARRAY[cardinality(p_outcomes)]);
-    IF p_board.gain_max <> '{}' THEN
-        SELECT array_agg(p.period ORDER BY p.period_id), array_agg((p_board.gain_max ->> p.kind)::bigint ORDER BY p.period_id),
-               array_agg(q.starts_at ORDER BY p.period_id), array_agg(p.ranking_id ORDER BY p.period_id)
-        INTO v_periods, v_limits, v_starts, v_rankings
-        FROM centile_store.periods_at(p_board.id, p_board.periods, p_at) p
-        JOIN centile_store.periods q ON q.id = p.period_id
-        WHERE p_board.gain_max ? p.kind;
-        -- Nothing from before its periods tells of a sum; where best and latest scores come from lies anywhere.
-        v_since := CASE p_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
-    END IF;
-
-    -- What the ledger says of all players of the batch, in one statement: most of what it costs is to begin.
-    FOR v_event IN
-        WITH live AS MATERIALIZED (
-            SELECT e.event, e.user_id, e.points, centile.rank_key(e.points, p_board.score_order) AS rank_key
-            FROM unnest(p_users, p_points, p_outcomes) WITH ORDINALITY AS e (user_id, points, outcome, event)
-            WHERE e.outcome IS NULL
-        ), player AS MATERIALIZED (
-            SELECT p.user_id, m.recent, a.reset_at, a.voided, s.keys, s.won
-            FROM (SELECT DISTINCT user_id FROM live) p
-            CROSS JOIN LATERAL (
-                SELECT count(*)::integer AS recent
-                FROM (SELECT FROM centile_store.score_transactions t
-                      WHERE p_board.events_per_minute IS NOT NULL AND t.board_id = p_board.id AND t.user_id = p.user_id AND t.kind = 'score'
-                        AND t.occurred_at > p_at - interval '60 seconds'
-                      LIMIT p_board.events_per_minute) r) m
-            CROSS JOIN LATERAL (
-                SELECT coalesce(max(t.occurred_at) FILTER (WHERE t.kind = 'reset'), '-infinity') AS reset_at,
-                       coalesce(array_agg(t.voids_id) FILTER (WHERE t.kind = 'void'), '{}') AS voided
-                FROM centile_store.score_transactions t
-                WHERE v_limits IS NOT NULL AND t.board_id = p_board.id AND t.user_id = p.user_id AND t.kind <> 'score'
-                  AND t.occurred_at >= v_since) a
-            CROSS JOIN LATERAL (
-                SELECT array_agg(l.rank_key ORDER BY r.place) AS keys,
-                       -- The score is what was won less what was lost; so the losses are added. Of an asc board they are what was won.
-                       array_agg(CASE p_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0)
-                                 ORDER BY r.place) AS won
-                FROM unnest(v_rankings, v_starts) WITH ORDINALITY AS r (ranking_id, starts_at, place)
-                LEFT JOIN LATERAL (
-                    SELECT * FROM centile_store.leaderboard l
-                    WHERE l.ranking_id = r.ranking_id AND l.user_id = p.user_id LIMIT 1) l ON true
-                CROSS JOIN LATERAL (
-                    SELECT -sum(t.points) AS points FROM centile_store.score_transactions t
-                    WHERE p_board.mode = 'sum' AND t.board_id = p_board.id AND t.user_id = p.user_id AND t.kind = 'score'
-                      AND t.points < 0 AND t.occurred_at >= v_since AND t.occurred_at >= greatest(r.starts_at, a.reset_at)
-                      AND t.id <> ALL (a.voided)) n) s
-        )
-        SELECT e.*, p.recent, p.reset_at, p.voided, p.keys, p.won,
-               lag(e.user_id) OVER players IS DISTINCT FROM e.user_id AS is_first
-        FROM live e JOIN player p USING (user_id)
-        WINDOW players AS (ORDER BY e.user_id, e.event)
-        ORDER BY e.user_id, e.event
-    LOOP
-        IF v_event.is_first THEN
-            v_recent := v_event.recent;
-            v_keys := v_event.keys;
-            v_won := v_event.won;
-            v_first := NULL;
-        END IF;
-
-        v_rule := NULL;
-        IF v_event.points NOT BETWEEN p_board.points_min AND p_board.points_max THEN
-            v_rule := 'points_out_of_bounds';
-            v_detail := format('%s to %s', p_board.points_min, p_board.points_max);
-        ELSIF v_recent >= p_board.events_per_minute THEN
-            v_rule := 'too_many_events';
-            v_detail := format('%s events in 60 seconds', p_board.events_per_minute);
-        ELSIF v_limits IS NOT NULL THEN
-            v_gains := v_won;
-            FOR v_n IN 1 .. cardinality(v_limits) LOOP
-                IF p_board.mode = 'sum' THEN
-                    v_gains[v_n] := v_won[v_n] + greatest(v_event.rank_key, 0);
-                    CONTINUE WHEN v_event.rank_key <= 0;
-                ELSE
-                    CONTINUE WHEN p_board.mode = 'best' AND v_event.rank_key <= v_keys[v_n];
-                    v_gains[v_n] := v_event.rank_key::numeric - coalesce(
-                        centile_store.gain_base(p_board, v_event.user_id, v_starts[v_n], v_event.reset_at, v_event.voided,
-                            greatest(v_event.rank_key::numeric - v_limits[v_n], -9223372036854775807)::bigint),
-                        v_first, v_event.rank_key);
-                END IF;
-                IF v_gains[v_n] > v_limits[v_n] THEN
-                    v_rule := 'gain_too_large';
-                    v_detail := format('%s in %s, not %s', v_limits[v_n], v_periods[v_n], v_gains[v_n]);
-                    EXIT;
-                END IF;
-            END LOOP;
-        END IF;
-
-        IF v_rule IS NOT NULL THEN
-            outcomes[v_event.event] := v_rule;
-            details[v_event.event] := v_detail;
-        ELSE
-            v_recent := v_recent + 1;
-            v_first := coalesce(v_first, v_event.rank_key);
-            IF p_board.mode = 'sum' THEN
-                v_won := v_gains;
-            ELSIF v_limits IS NOT NULL THEN
-                v_keys := ARRAY(SELECT greatest(k.rank_key, v_event.rank_key) FROM unnest(v_keys) WITH ORDINALITY AS k (rank_key, place) ORDER BY k.place);
-            END IF;
-        END IF;
-    END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) IS 'The outcomes of a live batch with the rule that is broken, where one is, and what was met in place of what is allowed. Example: SELECT r.* FROM centile_store.boards b CROSS JOIN LATERAL centile_store.broken_rules(b, ''{1,1}'', ''{10,5000}'', ''2024-01-17 20:00Z'', ''{NULL,NULL}'') r WHERE b.slug = ''ladder'';';
 
 CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(is_above boolean, rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
@@ -4472,6 +4419,70 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
+
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) RETURNS record
+    LANGUAGE plpgsql
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board centile_store.boards := centile_store.lock_structure(p_board_id, false);
+    v_lane  centile_store.board_lanes;
+    v_width integer := cardinality(p_standings) / greatest(cardinality(p_ids), 1);
+BEGIN
+    SELECT * INTO v_lane FROM centile_store.board_lanes l
+    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
+    IF NOT FOUND OR (v_board.structure_revision, v_lane.batch) IS DISTINCT FROM (p_revision, p_batch) THEN
+        RETURN;
+    END IF;
+    batch := v_lane.batch + 1;
+
+    WITH written AS (
+        INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
+        SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, coalesce(e.at, p_at), p_lane, v_lane.batch + 1
+        FROM unnest(p_users, p_points, p_tiebreaks, p_reasons, p_times) WITH ORDINALITY AS e (user_id, points, tiebreak, reason, at, place)
+        ORDER BY e.place
+        RETURNING id)
+    SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
+
+    IF p_ids <> '{}' THEN
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at, standings, expires_at)
+        SELECT p_board_id, p_users[i.event], i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
+               p_standings[(i.place - 1) * v_width + 1 : i.place * v_width], now() + p_keep_ids
+        FROM unnest(p_id_places, p_ids) WITH ORDINALITY AS i (event, id, place)
+        ORDER BY p_users[i.event], i.id COLLATE "C";
+    END IF;
+
+    IF kept_users <> '{}' THEN
+        WITH kept AS (
+            INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at)
+            SELECT p_board_id, k.user_id, k.points, k.tiebreak, k.reason, k.id, k.rule, k.detail, p_at
+            FROM unnest(kept_users, kept_points, kept_tiebreaks, kept_reasons, kept_ids, kept_rules, kept_details) WITH ORDINALITY
+                AS k (user_id, points, tiebreak, reason, id, rule, detail, place)
+            ORDER BY k.place
+            RETURNING id)
+        SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, quarantine_id, occurred_at, expires_at)
+        SELECT p_board_id, k.user_id, k.id, k.quarantine_id, p_at, now() + p_keep_ids
+        FROM unnest(kept_users, kept_ids, quarantine_ids) AS k (user_id, id, quarantine_id)
+        WHERE k.id IS NOT NULL;
+    END IF;
+
+    crowded := centile_store.place_entries(p_lane, ARRAY(
+        SELECT (NULL, NULL, e.ranking_id, e.user_id, e.was_key, e.was_tie,
+                centile.rank_key(e.key, v_board.score_order), e.key, e.tie, centile.tie_key_time(e.tie), e.zeros, true)::centile_store.entry_change
+        FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties, entry_zeros)
+            AS e (ranking_id, user_id, was_key, was_tie, key, tie, zeros)),
+        -- Few events fill no stripe: small batches look now and then, by an odd number, since
+        -- newcomers' may be every second one.
+        cardinality(p_users) >= 64 OR v_lane.batch % 7 = 0);
+    PERFORM centile_store.advance_lane(v_lane,
+        CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -8603,109 +8614,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) IS 'Closes a period whose archive has been built and compared. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at) FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
-CREATE FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) RETURNS record
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    -- A live batch has one time, so its periods are looked up once.
-    v_one_time    boolean := coalesce(p_times[1] = ALL (p_times), true);
-    v_names       text[];
-    v_ranking_ids bigint[];
-    v_missing     boolean;
-    v_closed      integer[];
-    v_event       integer;
-BEGIN
-    SELECT array_agg(p.period), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END), count(*) FILTER (WHERE p.kind <> 'season') < cardinality(p_board.periods)
-    INTO v_names, v_ranking_ids, v_missing
-    FROM centile_store.periods_at(p_board.id, p_board.periods, p_times[1]) p WHERE v_one_time;
-
-    WITH live AS (
-        SELECT e.event, e.user_id, e.points, e.at,
-               centile.rank_key(e.points, p_board.score_order) AS rank_key, centile.tie_key(e.at, e.tiebreak) AS tie_key
-        FROM unnest(p_users, p_points, p_tiebreaks, p_times, p_outcomes) WITH ORDINALITY
-            AS e (user_id, points, tiebreak, at, outcome, event)
-        WHERE e.outcome IS NULL
-    ), dated AS MATERIALIZED (
-        SELECT e.*, p.names, p.ranking_ids, p.missing,
-               array_position(p.ranking_ids, NULL) IS NOT NULL AS closed
-        FROM live e
-        CROSS JOIN LATERAL (
-            SELECT v_names AS names, v_ranking_ids AS ranking_ids, v_missing AS missing WHERE v_one_time
-            UNION ALL
-            SELECT array_agg(p.period), array_agg(CASE WHEN NOT p.is_cut_off THEN p.ranking_id END), count(*) FILTER (WHERE p.kind <> 'season') < cardinality(p_board.periods)
-            FROM centile_store.periods_at(p_board.id, p_board.periods, e.at) p WHERE NOT v_one_time
-            HAVING NOT v_one_time) p
-    ), touched AS (
-        SELECT e.event, e.user_id, e.points, e.at, p.period, p.ranking_id,
-               -- Larger wins: the best event by (rank key, tie key), the latest by (time, arrival).
-               CASE p_board.mode
-                   WHEN 'best' THEN ARRAY[e.rank_key, e.tie_key]
-                   WHEN 'latest' THEN ARRAY[-centile.tie_key(e.at), e.event, e.rank_key, e.tie_key]
-               END AS candidate,
-               l.score AS was_score, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
-               l.reached_at AS was_reached_at, l.only_zeros AS was_only_zeros,
-               CASE WHEN l.user_id IS NOT NULL THEN
-                   CASE p_board.mode
-                       WHEN 'best' THEN ARRAY[l.rank_key, l.tie_key]
-                       WHEN 'latest' THEN ARRAY[-centile.tie_key(l.reached_at), 0, l.rank_key, l.tie_key]
-                   END
-               END AS was_candidate
-        FROM dated e
-        CROSS JOIN LATERAL unnest(e.names, e.ranking_ids) AS p (period, ranking_id)
-        -- LIMIT keeps the whole key in the index condition, whatever was known of the table when this was planned.
-        LEFT JOIN LATERAL (
-            SELECT * FROM centile_store.leaderboard l
-            WHERE l.ranking_id = p.ranking_id AND l.user_id = e.user_id LIMIT 1) l ON true
-        WHERE NOT e.missing AND NOT e.closed
-    ), running AS (
-        SELECT t.*,
-               coalesce(was_score, 0) + sum(points) OVER w AS total,
-               bool_and(points = 0) OVER w AND coalesce(was_only_zeros, true) AS only_zeros,
-               max(at) FILTER (WHERE points <> 0) OVER w AS last_scored_at,
-               min(at) OVER w AS first_at,
-               greatest(max(candidate) OVER w, was_candidate) AS winner,
-               lead(event) OVER w IS NULL AS is_last
-        FROM touched t
-        WINDOW w AS (PARTITION BY ranking_id, user_id ORDER BY event)
-    ), standing AS (
-        SELECT event, period, ranking_id, user_id, was_rank_key, was_tie_key, only_zeros, is_last, overflows,
-               CASE p_board.mode
-                   WHEN 'sum' THEN CASE WHEN NOT overflows THEN centile.rank_key(total::bigint, p_board.score_order) END
-                   WHEN 'best' THEN winner[1]
-                   ELSE winner[3]
-               END AS rank_key,
-               CASE p_board.mode
-                   -- The latest event with points; of players with zeros only, the first.
-                   WHEN 'sum' THEN centile.tie_key(CASE
-                       WHEN only_zeros THEN least(was_reached_at, first_at)
-                       WHEN was_only_zeros THEN last_scored_at
-                       ELSE greatest(was_reached_at, last_scored_at) END)
-                   WHEN 'best' THEN winner[2]
-                   ELSE winner[4]
-               END AS tie_key
-        FROM (SELECT *, p_board.mode = 'sum' AND abs(total) > 9223372036854775807 AS overflows FROM running) r
-    ), change AS (
-        SELECT s.overflows, (s.event, s.period, s.ranking_id, s.user_id,
-                s.was_rank_key, s.was_tie_key,
-                centile.rank_key(s.rank_key, p_board.score_order), s.rank_key, s.tie_key, centile.tie_key_time(s.tie_key),
-                s.only_zeros, s.is_last)::centile_store.entry_change AS change
-        FROM standing s
-    )
-    SELECT c.changes, d.missing, c.overflows, d.closed
-    INTO changes, missing, overflows, v_closed
-    FROM (SELECT array_agg(c.change) AS changes, coalesce(bool_or(c.overflows), false) AS overflows FROM change c) c
-    CROSS JOIN (SELECT coalesce(bool_or(d.missing), false) AS missing, array_agg(d.event) FILTER (WHERE d.closed) AS closed FROM dated d) d;
-
-    outcomes := p_outcomes;
-    FOREACH v_event IN ARRAY coalesce(v_closed, '{}') LOOP
-        outcomes[v_event] := 'period_closed';
-    END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) IS 'The entries that a batch of events leads to, event by event. Example: SELECT c.event, c.period, c.score FROM centile_store.boards b CROSS JOIN LATERAL centile_store.fold_events(b, ''{1}'', ''{10}'', ''{NULL}'', ''{2024-01-17 20:00Z}'', ''{NULL}'') f CROSS JOIN LATERAL unnest(f.changes) c WHERE b.slug = ''main'';';
-
 CREATE FUNCTION centile_store.freeze_top(p_period_id bigint) RETURNS bytea
     LANGUAGE plpgsql STABLE
     SET "TimeZone" TO 'UTC'
@@ -8837,6 +8745,18 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) IS 'Has a ban or unban go on unless a later one has begun. Example: SELECT centile_store.hold_ban_act(b.user_id, b.act) FROM centile_store.begin_ban(''ann'', true) b;';
+
+CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, false);
+    PERFORM FROM centile_store.board_lanes l
+    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) IS 'Locks a lane of a board for this transaction. Example: SELECT centile_store.hold_lane(1, 0::smallint);';
 
 CREATE FUNCTION centile_store.import_is_running(p_import_id bigint) RETURNS boolean
     LANGUAGE sql STABLE
@@ -9175,7 +9095,12 @@ BEGIN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
     END IF;
-    SELECT * INTO v_board FROM centile_store.boards WHERE id = p_board_id;
+    IF p_exclusive THEN
+        -- Batches that began before are begun anew.
+        UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
+    ELSE
+        SELECT * INTO v_board FROM centile_store.boards WHERE id = p_board_id;
+    END IF;
     IF v_board.loading_import_id IS NOT NULL THEN
         PERFORM centile_store.refuse_while_loading(p_board_id);
     END IF;
@@ -9247,8 +9172,7 @@ BEGIN
         tiebreak     smallint,
         reason       text,
         occurred_at  timestamptz NOT NULL,
-        external_id  text     COLLATE "C",
-        content_hash bytea
+        external_id  text     COLLATE "C"
     );
 END
 $$;
@@ -11509,6 +11433,60 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_count(p_ranking_id bigint) IS 'Players of a ranking. Example: SELECT centile_store.player_count(1);';
 
+CREATE FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) RETURNS TABLE(recent integer, waiting integer, won text[], bases bigint[])
+    LANGUAGE plpgsql STABLE
+    SET plan_cache_mode TO 'force_generic_plan'
+    SET enable_seqscan TO 'off'
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_board    centile_store.boards;
+    v_starts   timestamptz[];
+    v_rankings bigint[];
+    v_since    timestamptz;
+BEGIN
+    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
+    SELECT array_agg(q.starts_at ORDER BY p.place), array_agg(q.ranking_id ORDER BY p.place) INTO v_starts, v_rankings
+    FROM unnest(p_period_ids) WITH ORDINALITY AS p (id, place) JOIN centile_store.periods q ON q.id = p.id;
+    -- Nothing from before its periods tells of a sum; where best and latest scores come from lies
+    -- anywhere.
+    v_since := CASE v_board.mode WHEN 'sum' THEN (SELECT min(s.at) FROM unnest(v_starts) AS s (at)) ELSE '-infinity' END;
+    RETURN QUERY
+    SELECT m.recent, w.waiting, g.won, g.bases
+    FROM unnest(p_users, p_best_keys) WITH ORDINALITY AS p (user_id, best_key, place)
+    CROSS JOIN LATERAL (
+        SELECT count(*)::integer AS recent
+        FROM (SELECT FROM centile_store.score_transactions t
+              WHERE v_board.events_per_minute IS NOT NULL AND t.board_id = p_board_id AND t.user_id = p.user_id AND t.kind = 'score'
+                AND t.occurred_at > p_at - interval '60 seconds'
+              LIMIT v_board.events_per_minute) r) m
+    CROSS JOIN LATERAL (
+        SELECT count(*)::integer AS waiting FROM centile_store.quarantine q
+        WHERE v_board.on_violation = 'quarantine' AND q.board_id = p_board_id AND q.user_id = p.user_id AND q.state = 'waiting') w
+    CROSS JOIN LATERAL (
+        SELECT coalesce(max(t.occurred_at) FILTER (WHERE t.kind = 'reset'), '-infinity') AS reset_at,
+               coalesce(array_agg(t.voids_id) FILTER (WHERE t.kind = 'void'), '{}') AS voided
+        FROM centile_store.score_transactions t
+        WHERE v_starts IS NOT NULL AND t.board_id = p_board_id AND t.user_id = p.user_id AND t.kind <> 'score' AND t.occurred_at >= v_since) a
+    CROSS JOIN LATERAL (
+        SELECT array_agg((CASE v_board.score_order WHEN 'desc' THEN coalesce(l.score, 0) ELSE 0 END + coalesce(n.points, 0))::text ORDER BY r.place) AS won,
+               array_agg(CASE WHEN v_board.mode <> 'sum' AND p.user_id IS NOT NULL THEN
+                   centile_store.gain_base(v_board, p.user_id, r.starts_at, a.reset_at, a.voided,
+                       greatest(p.best_key::numeric - r.gain_max, -9223372036854775807)::bigint) END ORDER BY r.place) AS bases
+        FROM unnest(v_rankings, v_starts, p_limits) WITH ORDINALITY AS r (ranking_id, starts_at, gain_max, place)
+        LEFT JOIN LATERAL (
+            SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.ranking_id AND l.user_id = p.user_id LIMIT 1) l ON true
+        CROSS JOIN LATERAL (
+            SELECT -sum(t.points) AS points FROM centile_store.score_transactions t
+            WHERE v_board.mode = 'sum' AND t.board_id = p_board_id AND t.user_id = p.user_id AND t.kind = 'score'
+              AND t.points < 0 AND t.occurred_at >= v_since AND t.occurred_at >= greatest(r.starts_at, a.reset_at)
+              AND t.id <> ALL (a.voided)) n) g
+    ORDER BY p.place;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) IS 'What rules against cheating look at, for players of a batch. Example: SELECT h.recent, h.waiting FROM centile_store.player_histories(1, ''{1}'', ''{10}'', ''{}'', ''{}'', ''2024-01-17 20:00Z'') h;';
+
 CREATE FUNCTION centile_store.player_label(p_user_id bigint) RETURNS text
     LANGUAGE sql STABLE
     AS $$
@@ -11564,38 +11542,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) IS 'Sets the counts of the stripes of a bucket. Example: SELECT centile_store.put_stripe_counts(1, 50::smallint, centile_store.stripe_totals(1, 50::smallint));';
-
-CREATE FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_waiting_max constant integer := 100;
-    v_event record;
-    v_id    bigint;
-BEGIN
-    outcomes := p_outcomes;
-    results := array_fill(NULL::json, ARRAY[cardinality(p_outcomes)]);
-    FOR v_event IN
-        SELECT b.*, b.place + (SELECT count(*) FROM centile_store.quarantine q
-                               WHERE q.board_id = p_board.id AND q.user_id = b.user_id AND q.state = 'waiting') AS waiting
-        FROM (SELECT e.*, row_number() OVER (PARTITION BY e.user_id ORDER BY e.event) AS place
-              FROM unnest(p_users, p_points, p_reasons, p_ids, p_tiebreaks, p_outcomes, p_details) WITH ORDINALITY
-                  AS e (user_id, points, reason, id, tiebreak, rule, detail, event)
-              WHERE e.detail IS NOT NULL) b
-        ORDER BY b.event
-    LOOP
-        CONTINUE WHEN v_event.waiting > v_waiting_max;
-        INSERT INTO centile_store.quarantine (board_id, user_id, points, tiebreak, reason, external_id, rule, detail, submitted_at)
-        VALUES (p_board.id, v_event.user_id, v_event.points, v_event.tiebreak, v_event.reason, v_event.id, v_event.rule, v_event.detail, p_at)
-        RETURNING id INTO v_id;
-        outcomes[v_event.event] := 'quarantined';
-        results[v_event.event] := json_build_object('quarantine_id', v_id, 'rule', v_event.rule, 'detail', v_event.detail);
-    END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) IS 'Keeps events that break a rule apart and gives what is answered for each. Example: SELECT q.outcomes, q.results[1] ->> ''rule'' AS rule FROM centile_store.boards b CROSS JOIN LATERAL centile_store.quarantine_events(b, ''{1}'', ''{5000}'', ''{NULL}'', ''{NULL}'', ''{NULL}'', ''2024-01-17 20:00Z'', ''{points_out_of_bounds}'', ''{0 to 1000}'') q WHERE b.slug = ''ladder'';';
 
 CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
     LANGUAGE plpgsql STABLE
@@ -11860,27 +11806,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) IS 'Sets entries to what the ledger gives. Example: SELECT centile_store.recompute_entries(0::smallint, ''{1}'', ''{1,2}'');';
 
-CREATE FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_player record;
-BEGIN
-    FOR v_player IN
-        SELECT e.user_id, array_agg(DISTINCT p.ranking_id) AS ranking_ids
-        FROM unnest(p_users, p_times, p_outcomes) AS e (user_id, at, outcome)
-        JOIN centile_store.board_players b ON b.board_id = p_board.id AND b.user_id = e.user_id AND b.was_reset
-        CROSS JOIN LATERAL centile_store.periods_at(p_board.id, p_board.periods, e.at) p
-        WHERE e.outcome IS NULL
-        GROUP BY e.user_id
-    LOOP
-        PERFORM centile_store.recompute_entries(p_lane, v_player.ranking_ids, ARRAY[v_player.user_id]);
-    END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'After an import: entries of players who were ever reset, from the ledger. Example: SELECT centile_store.recompute_reset_players(b, 0::smallint, ''{1}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
-
 CREATE FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint DEFAULT NULL::bigint, p_voids_at timestamp with time zone DEFAULT NULL::timestamp with time zone, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -11919,242 +11844,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) IS 'Writes a void, reset, ban or unban into the ledger and brings the player''s entries in line. Called by centile.void_score, reset_player and ban_user. Example: SELECT centile_store.record_act(b, centile_store.lock_lane(b, ''ann''), 1, ''reset'', ''asked for it'') FROM centile_store.boards b WHERE b.slug = ''main'';';
-
-CREATE FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[], p_keep_ids interval DEFAULT '7 days'::interval, p_open boolean DEFAULT true) RETURNS TABLE(event integer, outcome text, detail text, repeated boolean, result json, batch bigint, crowded bigint[])
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_generic_plan'
-    SET enable_seqscan TO 'off'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_board    centile_store.boards;
-    v_lane     centile_store.board_lanes;
-    v_has_ids  boolean := array_remove(p_ids, NULL) <> '{}';
-    v_hashes   bytea[];
-    v_claimed  text[];
-    v_outcomes text[];
-    v_users    bigint[];
-    v_times    timestamptz[];
-    v_at       timestamptz;
-    v_now      timestamptz;
-    v_keeps    boolean;
-    v_judged   record;
-    v_details  text[];
-    v_kept     json[];
-    v_changes  centile_store.entry_change[];
-    v_ids      bigint[] := '{}';
-    v_id_of    bigint[];
-    v_results  json[];
-    v_repeated boolean[];
-    v_fold     record;
-    v_crowded  bigint[];
-BEGIN
-    -- 1. The structure lock; exclusive from the start when a period has to be opened and the caller lets it be looked for.
-    IF p_open THEN
-        SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-        -- The time that the next event of the lane would get now.
-        SELECT greatest(clock_timestamp(), last_at) INTO v_at
-        FROM centile_store.board_lanes WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1;
-        IF v_at IS NOT NULL AND (p_times IS NULL OR array_position(p_times, NULL) IS NOT NULL) AND centile_store.has_unopened_period(v_board, v_at) THEN
-            PERFORM centile.open_periods(p_board_id, ARRAY[v_at]);
-        END IF;
-    END IF;
-    v_board := centile_store.lock_structure(p_board_id, false);
-
-    -- 2. The callers' ids, in id order: claimed here, or answered from what they were given before.
-    IF v_has_ids THEN
-        SELECT array_agg(CASE WHEN e.id IS NOT NULL THEN
-                   sha256(convert_to(jsonb_build_array(e.user_id, e.points, e.reason, e.tiebreak, e.at)::text, 'UTF8')) END ORDER BY e.event)
-        INTO v_hashes
-        FROM unnest(p_user_ids, p_points, p_reasons, p_ids, p_tiebreaks, p_times) WITH ORDINALITY
-            AS e (user_id, points, reason, id, tiebreak, at, event);
-
-        WITH claimed AS (
-            INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, expires_at)
-            SELECT p_board_id, i.id, i.hash, clock_timestamp() + p_keep_ids
-            FROM (SELECT DISTINCT ON (id COLLATE "C") id, hash
-                  FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS x (id, hash, event)
-                  WHERE id IS NOT NULL
-                  ORDER BY id COLLATE "C", event) i
-            ORDER BY i.id COLLATE "C"
-            ON CONFLICT ON CONSTRAINT transaction_ids_pkey DO NOTHING
-            RETURNING external_id)
-        SELECT array_agg(external_id) INTO v_claimed FROM claimed;
-
-        SELECT array_agg(CASE WHEN e.id = ANY (v_claimed) OR e.id IS NULL THEN NULL
-                              WHEN t.content_hash IS NULL THEN 'retry' WHEN t.content_hash = e.hash THEN 'repeated' ELSE 'id_conflict' END
-                         ORDER BY e.event)
-        INTO v_outcomes
-        FROM unnest(p_ids, v_hashes) WITH ORDINALITY AS e (id, hash, event)
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                           WHERE t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
-    END IF;
-
-    -- 3. The lane's row. From here on this lane is ours alone.
-    SELECT * INTO v_lane FROM centile_store.board_lanes
-    WHERE board_id = p_board_id AND lane = p_lane ORDER BY batch DESC LIMIT 1 FOR UPDATE;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'board % has no lane %', v_board.slug, p_lane USING ERRCODE = 'CB001', HINT = 'Look the board up and call again.';
-    END IF;
-
-    -- 4. The time of all live events of the batch.
-    v_now := clock_timestamp();
-    v_at := greatest(v_now, v_lane.last_at);
-
-    -- 5. What can be said of each event by itself. Points that are to be kept apart are judged below; those that no ledger takes are refused.
-    v_keeps := p_times IS NULL AND v_board.on_violation = 'quarantine';
-    SELECT array_agg(c.internal_id), array_agg(coalesce(c.at, v_at)), array_agg(c.outcome)
-    INTO v_users, v_times, v_outcomes
-    FROM (
-        SELECT e.at, u.id AS internal_id,
-               CASE
-                   WHEN e.outcome IS NOT NULL THEN e.outcome
-                   WHEN u.id IS NULL THEN 'unknown_user'
-                   -- The caller knows another number of lanes: it looks the board up again.
-                   WHEN u.lane_hash % v_board.lanes <> p_lane THEN 'retry'
-                   WHEN u.banned_at IS NOT NULL OR b.banned THEN 'banned'
-                   WHEN e.points IS NULL OR e.points NOT BETWEEN CASE WHEN v_keeps THEN -9223372036854775807 ELSE v_board.points_min END
-                       AND CASE WHEN v_keeps THEN 9223372036854775807 ELSE v_board.points_max END THEN 'points_out_of_bounds'
-                   WHEN e.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
-                   WHEN e.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
-                   WHEN e.at > v_now THEN 'time_in_future'
-                   WHEN coalesce(e.at, v_at) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
-               END AS outcome
-        FROM unnest(p_user_ids, p_points, p_tiebreaks, p_times, v_outcomes) WITH ORDINALITY
-            AS e (user_id, points, tiebreak, at, outcome, event)
-        -- LIMIT keeps each of these a look-up by key, whatever was known of the tables when this was planned.
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.users u WHERE u.external_id = e.user_id LIMIT 1) u ON true
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.board_players b
-                           WHERE b.board_id = p_board_id AND b.user_id = u.id LIMIT 1) b ON true
-        ORDER BY e.event) c;
-
-    IF v_has_ids THEN
-        -- Of an id that comes twice the first event that is not refused has it; a refused one leaves it to the next.
-        SELECT array_agg(CASE
-                   WHEN c.outcome IS NOT NULL OR c.id IS NULL OR c.first_event = c.event THEN c.outcome
-                   WHEN c.first_hash = c.hash THEN 'repeated' ELSE 'id_conflict' END ORDER BY c.event)
-        INTO v_outcomes
-        FROM (SELECT e.*, first_value(e.event) OVER same AS first_event, first_value(e.hash) OVER same AS first_hash
-              FROM unnest(p_ids, v_outcomes, v_hashes) WITH ORDINALITY AS e (id, outcome, hash, event)
-              WINDOW same AS (PARTITION BY e.id ORDER BY e.outcome IS NOT NULL, e.event)) c;
-    END IF;
-
-    IF 'retry' = ANY (v_outcomes) THEN
-        RAISE EXCEPTION 'an id was forgotten, or the board''s lanes changed, while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
-    END IF;
-
-    IF v_keeps OR p_times IS NULL AND (v_board.events_per_minute IS NOT NULL OR v_board.gain_max <> '{}') THEN
-        v_judged := centile_store.broken_rules(v_board, v_users, p_points, v_at, v_outcomes);
-        v_outcomes := v_judged.outcomes;
-        v_details := v_judged.details;
-        IF v_keeps AND array_remove(v_details, NULL) <> '{}' THEN
-            v_judged := centile_store.quarantine_events(v_board, v_users, p_points, p_reasons, p_ids, p_tiebreaks, v_at, v_outcomes, v_details);
-            v_outcomes := v_judged.outcomes;
-            v_kept := v_judged.results;
-        END IF;
-    END IF;
-
-    -- 6. What the others do to the standings, event by event.
-    v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
-    -- An imported event from before a reset does not count, but the fold adds it: it may take a sum out of range, or bring
-    -- it back.
-    IF v_fold.overflows OR (p_times IS NOT NULL AND EXISTS (
-           SELECT FROM centile_store.board_players b
-           WHERE b.board_id = p_board_id AND b.user_id = ANY (v_users) AND b.was_reset)) THEN
-        v_outcomes := centile_store.refuse_overflows(v_board, v_users, p_points, v_times, v_outcomes);
-        v_fold := centile_store.fold_events(v_board, v_users, p_points, p_tiebreaks, v_times, v_outcomes);
-    END IF;
-    v_changes := v_fold.changes;
-    v_outcomes := v_fold.outcomes;
-    IF v_fold.missing THEN
-        RAISE EXCEPTION 'a period of board % has to be opened first', v_board.slug USING ERRCODE = 'CB001', HINT = 'Call again.';
-    END IF;
-
-    -- 7. Ledger, standings, lane.
-    IF array_position(v_outcomes, NULL) IS NOT NULL THEN
-        WITH written AS (
-            INSERT INTO centile_store.score_transactions
-                (board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-            SELECT p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, e.at, p_lane, v_lane.batch + 1
-            FROM unnest(v_users, p_points, p_tiebreaks, p_reasons, v_times, v_outcomes) WITH ORDINALITY
-                AS e (user_id, points, tiebreak, reason, at, outcome, event)
-            WHERE e.outcome IS NULL
-            ORDER BY e.event
-            RETURNING id)
-        SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
-
-        -- Few events fill no stripe: small batches look now and then, by an odd number, since newcomers' may be every second one.
-        v_crowded := centile_store.place_entries(p_lane, v_changes, cardinality(p_user_ids) >= 64 OR v_lane.batch % 7 = 0);
-        IF p_times IS NOT NULL THEN
-            PERFORM centile_store.recompute_reset_players(v_board, p_lane, v_users, v_times, v_outcomes);
-        END IF;
-
-        IF p_times IS NOT NULL THEN
-            SELECT max(e.at) INTO v_at FROM unnest(v_times, v_outcomes) AS e (at, outcome) WHERE e.outcome IS NULL;
-        END IF;
-        PERFORM centile_store.advance_lane(v_lane, v_at, ARRAY(
-            SELECT e.user_id FROM unnest(v_users, v_outcomes) AS e (user_id, outcome) WHERE e.outcome IS NULL));
-    END IF;
-
-    -- 8. The answers; those with an id are remembered, and the ids of refused events are free again.
-    IF cardinality(v_ids) = cardinality(v_outcomes) THEN
-        v_id_of := v_ids;
-    ELSE
-        SELECT array_agg(CASE WHEN e.outcome IS NULL THEN v_ids[e.accepted] END ORDER BY e.event) INTO v_id_of
-        FROM (SELECT event, outcome, count(*) FILTER (WHERE outcome IS NULL) OVER (ORDER BY event) AS accepted
-              FROM unnest(v_outcomes) WITH ORDINALITY AS e (outcome, event)) e;
-    END IF;
-    SELECT array_agg(x.result) INTO v_results
-    FROM (
-        SELECT CASE WHEN e.outcome IS NULL THEN json_build_object(
-                   'transaction_id', e.id, 'occurred_at', e.at, 'periods', coalesce(c.periods, '{}')) ELSE e.kept END AS result
-        FROM unnest(v_outcomes, v_times, v_id_of, v_kept) WITH ORDINALITY AS e (outcome, at, id, kept, event)
-        LEFT JOIN (
-            SELECT s.event, json_object_agg(s.period, json_build_object(
-                       'ranking_id', s.ranking_id, 'user', s.user_id, 'score', s.score, 'was', s.was)) AS periods
-            FROM (SELECT c.*, coalesce(lag(ARRAY[c.rank_key, c.tie_key]) OVER (PARTITION BY c.ranking_id, c.user_id ORDER BY c.event),
-                                       nullif(ARRAY[c.was_rank_key, c.was_tie_key], '{NULL,NULL}')) AS was
-                  FROM unnest(v_changes) AS c WHERE p_times IS NULL) s
-            GROUP BY s.event) c ON c.event = e.event
-        ORDER BY e.event) x;
-
-    IF v_has_ids THEN
-        UPDATE centile_store.transaction_ids t
-        SET result = e.result::jsonb, content_hash = e.hash
-        FROM unnest(p_ids, v_results, v_hashes) AS e (id, result, hash)
-        WHERE e.result IS NOT NULL AND t.board_id = p_board_id AND t.external_id = e.id;
-        DELETE FROM centile_store.transaction_ids t
-        WHERE t.board_id = p_board_id AND t.external_id = ANY (v_claimed) AND t.result IS NULL;
-
-        -- The same id twice in a batch and the first refused: the second is refused for the same reason.
-        SELECT array_agg(e.is_repeated ORDER BY e.event),
-               array_agg(CASE WHEN NOT e.is_repeated THEN e.outcome WHEN t.result IS NULL THEN e.first_outcome END ORDER BY e.event),
-               array_agg(coalesce(e.result, t.result::json) ORDER BY e.event)
-        INTO v_repeated, v_outcomes, v_results
-        FROM (SELECT x.*, x.outcome IS NOT DISTINCT FROM 'repeated' AS is_repeated,
-                     first_value(x.outcome) OVER (PARTITION BY x.id ORDER BY x.event) AS first_outcome
-              FROM unnest(p_ids, v_outcomes, v_results) WITH ORDINALITY AS x (id, outcome, result, event)) e
-        LEFT JOIN LATERAL (SELECT * FROM centile_store.transaction_ids t
-                           WHERE e.is_repeated AND t.board_id = p_board_id AND t.external_id = e.id LIMIT 1) t ON true;
-        IF 'repeated' = ANY (v_outcomes) THEN
-            RAISE EXCEPTION 'an id was forgotten while the batch was on its way' USING ERRCODE = 'CB001', HINT = 'Call again.';
-        END IF;
-    END IF;
-
-    RETURN QUERY
-    SELECT e.event::integer,
-           coalesce(e.outcome, CASE WHEN e.repeated AND e.result ->> 'quarantine_id' IS NOT NULL THEN 'quarantined' END, 'accepted'),
-           CASE e.outcome WHEN 'points_out_of_bounds' THEN format('%s to %s', v_board.points_min, v_board.points_max) ELSE e.detail END,
-           coalesce(e.repeated, false),
-           e.result,
-           v_lane.batch + (cardinality(v_ids) > 0)::integer,
-           v_crowded
-    FROM unnest(v_outcomes, v_results, v_repeated, v_details) WITH ORDINALITY AS e (outcome, result, repeated, detail, event)
-    ORDER BY e.event;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) IS 'Writes a batch of events of one lane and answers each. Example: SELECT * FROM centile_store.record_scores(1, 0::smallint, ''{ann}'', ''{10}'', ''{won a match}'', ''{NULL}'', ''{NULL}'');';
 
 CREATE FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) RETURNS integer
     LANGUAGE plpgsql SECURITY DEFINER
@@ -12249,72 +11938,17 @@ BEGIN
     INSERT INTO pg_temp.load_refusal (line, outcome)
     SELECT x.line, CASE WHEN x.first_content = x.content THEN 'repeated' ELSE 'id_conflict' END
     FROM (SELECT l.line, l.content, first_value(l.line) OVER same AS first_line, first_value(l.content) OVER same AS first_content
-          FROM (SELECT l.line, l.id, jsonb_build_array(l.user_id, l.points, l.reason, l.tiebreak, l.occurred_at) AS content
+          FROM (SELECT l.line, l.user_id, l.id, jsonb_build_array(l.points, l.reason, l.tiebreak, l.occurred_at) AS content
                 FROM pg_temp.load_line l
-                WHERE l.id IN (SELECT d.id FROM pg_temp.load_line d WHERE d.id IS NOT NULL GROUP BY d.id HAVING count(*) > 1)
+                WHERE (l.user_id, l.id) IN (SELECT d.user_id, d.id FROM pg_temp.load_line d WHERE d.id IS NOT NULL GROUP BY d.user_id, d.id HAVING count(*) > 1)
                   AND l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)) l
-          WINDOW same AS (PARTITION BY l.id ORDER BY l.line)) x
+          WINDOW same AS (PARTITION BY l.user_id, l.id ORDER BY l.line)) x
     WHERE x.first_line < x.line;
     RETURN QUERY SELECT r.outcome, count(*) FROM pg_temp.load_refusal r GROUP BY r.outcome;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) IS 'Refuses lines of a load and says how many for which reason. Example: SELECT centile_store.make_load_tables(), (SELECT count(*) FROM centile_store.refuse_load_lines(1, ''2024-02-01Z'')) AS reasons;';
-
-CREATE FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) RETURNS text[]
-    LANGUAGE plpgsql STABLE
-    AS $$
-DECLARE
-    v_limit constant numeric := 9223372036854775807;
-    v_event  record;
-    v_totals jsonb := '{}';
-    v_sums   jsonb;
-    v_fits   boolean;
-BEGIN
-    IF p_board.mode <> 'sum' THEN
-        RETURN p_outcomes;
-    END IF;
-    FOR v_event IN
-        WITH live AS (
-            SELECT * FROM unnest(p_users, p_points, p_times, p_outcomes) WITH ORDINALITY AS e (user_id, points, at, outcome, event)
-            WHERE e.outcome IS NULL
-        ), gain AS (
-            SELECT user_id, sum(abs(points::numeric)) AS points FROM live GROUP BY user_id
-        ), risky AS (
-            SELECT g.user_id FROM gain g
-            WHERE g.points + coalesce((
-                SELECT max(abs(l.score::numeric)) FROM centile_store.leaderboard l
-                WHERE l.user_id = g.user_id AND l.ranking_id = ANY (ARRAY(
-                    SELECT p.ranking_id FROM (SELECT DISTINCT at FROM live) t
-                    CROSS JOIN LATERAL centile_store.periods_at(p_board.id, p_board.periods, t.at) p))), 0) > v_limit
-        )
-        SELECT live.* FROM live JOIN risky USING (user_id) ORDER BY live.event
-    LOOP
-        SELECT coalesce(jsonb_object_agg(s.name, s.total), '{}'), coalesce(bool_and(abs(s.total) <= v_limit), true)
-        INTO v_sums, v_fits
-        FROM (SELECT n.name, coalesce((v_totals ->> n.name)::numeric, l.score, 0) + v_event.points AS total
-              FROM centile_store.periods_at(p_board.id, p_board.periods, v_event.at) p
-              CROSS JOIN LATERAL (SELECT p.ranking_id || ':' || v_event.user_id AS name) n
-              LEFT JOIN centile_store.leaderboard l ON l.ranking_id = p.ranking_id AND l.user_id = v_event.user_id
-              WHERE p.ranking_id IS NOT NULL
-                -- Before a reset of the player an imported event does not count.
-                AND NOT EXISTS (
-                    SELECT FROM centile_store.periods q
-                    JOIN centile_store.score_transactions a
-                        ON a.board_id = p_board.id AND a.user_id = v_event.user_id AND a.kind = 'reset'
-                       AND a.occurred_at > v_event.at AND a.occurred_at < q.ends_at
-                    WHERE q.ranking_id = p.ranking_id)) s;
-        IF v_fits THEN
-            v_totals := v_totals || v_sums;
-        ELSE
-            p_outcomes[v_event.event] := 'overflow';
-        END IF;
-    END LOOP;
-    RETURN p_outcomes;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) IS 'The outcomes of a batch with ''overflow'' set where a sum would leave the range of bigint. Example: SELECT centile_store.refuse_overflows(b, ''{1}'', ''{9223372036854775807}'', ''{2024-01-15 12:00Z}'', ''{NULL}'') FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.refuse_while_loading(p_board_id integer) RETURNS void
     LANGUAGE plpgsql
@@ -13795,13 +13429,9 @@ DECLARE
     v_events bigint;
 BEGIN
     ANALYZE pg_temp.load_refusal;
-    INSERT INTO pg_temp.load_event (id, user_id, lane, points, tiebreak, reason, occurred_at, external_id, content_hash)
-    SELECT nextval('centile_store.score_transactions_id_seq'), e.user_id, e.lane, e.points, e.tiebreak, e.reason, e.at, e.id,
-           -- As record_scores has it.
-           CASE WHEN e.id IS NOT NULL THEN
-               sha256(convert_to(jsonb_build_array(e.external_user_id, e.points, e.reason, e.tiebreak, e.occurred_at)::text, 'UTF8')) END
-    FROM (SELECT u.id AS user_id, u.lane_hash % v_lanes AS lane, l.user_id AS external_user_id, l.points, l.tiebreak, l.reason, l.id,
-                 l.occurred_at, coalesce(l.occurred_at, p_now) AS at
+    INSERT INTO pg_temp.load_event (id, user_id, lane, points, tiebreak, reason, occurred_at, external_id)
+    SELECT nextval('centile_store.score_transactions_id_seq'), e.user_id, e.lane, e.points, e.tiebreak, e.reason, e.at, e.id
+    FROM (SELECT u.id AS user_id, u.lane_hash % v_lanes AS lane, l.points, l.tiebreak, l.reason, l.id, coalesce(l.occurred_at, p_now) AS at
           FROM pg_temp.load_line l
           JOIN centile_store.users u ON u.external_id = l.user_id
           WHERE l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)
@@ -14959,10 +14589,9 @@ CREATE FUNCTION centile_store.write_load_ids(p_board_id integer) RETURNS bigint
 DECLARE
     v_ids bigint;
 BEGIN
-    INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, result)
-    SELECT p_board_id, e.external_id, e.content_hash,
-           jsonb_build_object('transaction_id', e.id, 'occurred_at', e.occurred_at, 'periods', '{}'::jsonb)
-    FROM (SELECT * FROM pg_temp.load_event e WHERE e.external_id IS NOT NULL ORDER BY e.external_id) e;
+    INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at)
+    SELECT p_board_id, e.user_id, e.external_id, e.id, e.occurred_at
+    FROM pg_temp.load_event e WHERE e.external_id IS NOT NULL ORDER BY e.user_id, e.external_id;
     GET DIAGNOSTICS v_ids = ROW_COUNT;
     RETURN v_ids;
 END
@@ -15978,14 +15607,18 @@ COMMENT ON TABLE centile_store.signed_requests IS 'Signatures of requests that c
 
 CREATE TABLE centile_store.transaction_ids (
     board_id integer NOT NULL,
+    user_id bigint NOT NULL,
     external_id text NOT NULL COLLATE pg_catalog."C",
-    content_hash bytea NOT NULL,
-    result jsonb,
+    transaction_id bigint,
+    quarantine_id bigint,
+    occurred_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone,
-    CONSTRAINT transaction_ids_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128)))
+    standings bigint[],
+    CONSTRAINT transaction_ids_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
+    CONSTRAINT transaction_ids_of_one CHECK ((num_nonnulls(transaction_id, quarantine_id) = 1))
 );
 
-COMMENT ON TABLE centile_store.transaction_ids IS 'Ids that callers gave to their events, with what was answered; kept until expires_at, from imports for ever.';
+COMMENT ON TABLE centile_store.transaction_ids IS 'Ids that callers gave to their events, kept until expires_at, from imports for ever. standings: four numbers for each period, its id, the score after the event, and rank key and tie key before it.';
 
 ALTER TABLE centile_store.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.users_id_seq
@@ -16089,7 +15722,7 @@ ALTER TABLE ONLY centile_store.stripes
     ADD CONSTRAINT stripes_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
 
 ALTER TABLE ONLY centile_store.transaction_ids
-    ADD CONSTRAINT transaction_ids_pkey PRIMARY KEY (board_id, external_id);
+    ADD CONSTRAINT transaction_ids_pkey PRIMARY KEY (board_id, user_id, external_id);
 
 ALTER TABLE ONLY centile_store.users
     ADD CONSTRAINT users_external_id_key UNIQUE (external_id);
@@ -16317,9 +15950,6 @@ GRANT ALL ON FUNCTION centile.revoke_key(p_id text, p_actor text) TO centile_ser
 REVOKE ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.set_webhook(p_board text, p_url text, p_secret bytea, p_actor text, p_sealed boolean) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile.submit_score(p_board text, p_user text, p_points bigint, p_reason text, p_id text, p_tiebreak smallint) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_reader;
 GRANT ALL ON FUNCTION centile.tie_key(p_at timestamp with time zone, p_tiebreak smallint) TO centile_service;
@@ -16394,6 +16024,11 @@ GRANT ALL ON FUNCTION centile_store.ban_player(p_board text, p_user_id bigint, p
 REVOKE ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_reason text, p_actor text, OUT user_id bigint, OUT act bigint) TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
 
@@ -16403,16 +16038,11 @@ GRANT ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text
 REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.board_named(p_slug text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_named(p_slug text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.board_rules(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.board_rules(p_board_id integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.broken_rules(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_at timestamp with time zone, p_outcomes text[], OUT outcomes text[], OUT details text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
@@ -16449,6 +16079,9 @@ GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except t
 
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -16521,9 +16154,6 @@ GRANT ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.fold_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_outcomes text[], OUT changes centile_store.entry_change[], OUT missing boolean, OUT overflows boolean, OUT outcomes text[]) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.freeze_top(p_period_id bigint) TO centile_service;
 
@@ -16543,6 +16173,9 @@ GRANT ALL ON FUNCTION centile_store.histogram(p_ranking_id bigint, p_bars intege
 
 REVOKE ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.hold_ban_act(p_user_id bigint, p_act bigint) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.import_is_running(p_import_id bigint) TO centile_service;
@@ -16640,6 +16273,9 @@ GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes cen
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.player_histories(p_board_id integer, p_users bigint[], p_best_keys bigint[], p_period_ids bigint[], p_limits bigint[], p_at timestamp with time zone) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.player_label(p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_label(p_user_id bigint) TO centile_service;
 
@@ -16648,9 +16284,6 @@ GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bi
 
 REVOKE ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.quarantine_events(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_at timestamp with time zone, p_outcomes text[], p_details text[], OUT outcomes text[], OUT results json[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) TO centile_service;
@@ -16679,23 +16312,14 @@ GRANT ALL ON FUNCTION centile_store.read_round(p_board_id integer, p_ranking_ids
 REVOKE ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.recompute_reset_players(p_board centile_store.boards, p_lane smallint, p_users bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_lane centile_store.board_lanes, p_user_id bigint, p_kind text, p_reason text, p_voids_id bigint, p_voids_at timestamp with time zone, p_actor text) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.record_scores(p_board_id integer, p_lane smallint, p_user_ids text[], p_points bigint[], p_reasons text[], p_ids text[], p_tiebreaks smallint[], p_times timestamp with time zone[], p_keep_ids interval, p_open boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.refuse_overflows(p_board centile_store.boards, p_users bigint[], p_points bigint[], p_times timestamp with time zone[], p_outcomes text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) TO centile_service;

@@ -13,8 +13,8 @@ pub mod period;
 pub mod quarantine;
 pub mod rank;
 pub mod score;
-#[allow(dead_code)]
 mod scoring;
+
 pub mod seal;
 pub mod season;
 pub mod signing;
@@ -63,6 +63,8 @@ pub mod demo;
 
 #[doc(hidden)]
 pub mod fuzzed;
+#[doc(hidden)]
+pub mod tested;
 #[doc(hidden)]
 pub mod timed;
 

@@ -11,8 +11,9 @@ use crate::{
     act::Act,
     board::{Board, BoardSlug},
     ranking,
+    scoring::{Answer, Standing},
     service::Service,
-    store::score::{HistoryPlace, Recorded, StoredQuarantined, StoredStanding},
+    store::score::HistoryPlace,
     telemetry,
     user::UserId,
     writer::Welcome,
@@ -109,16 +110,16 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
         waiting.push((places, service.writers.submit(board, lane, events)));
     }
     // What one lane cannot take is refused by itself: the others may have committed.
-    let mut outcomes: Vec<Option<Result<Recorded>>> = ranks_wanted.iter().map(|_| None).collect();
+    let mut outcomes: Vec<Option<Result<Answer>>> = ranks_wanted.iter().map(|_| None).collect();
     for (places, answer) in waiting {
         let answer = match answer {
             Ok(answer) => answer.await,
             Err(error) => Err(error),
         };
         match answer {
-            Ok(recorded) => {
-                for (place, one) in places.into_iter().zip(recorded) {
-                    outcomes[place] = Some(one);
+            Ok(answers) => {
+                for (place, one) in places.into_iter().zip(answers) {
+                    outcomes[place] = Some(Ok(one));
                 }
             }
             Err(error) => {
@@ -128,7 +129,7 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
             }
         }
     }
-    let outcomes: Vec<Result<Recorded>> = outcomes.into_iter().flatten().collect();
+    let outcomes: Vec<Result<Answer>> = outcomes.into_iter().flatten().collect();
     if let Some(Err(error)) = outcomes.first()
         && outcomes.iter().all(Result::is_err)
     {
@@ -142,7 +143,7 @@ pub async fn submit(service: &Service, board: &Board, events: Vec<Event>) -> Res
     Ok(outcomes
         .into_iter()
         .zip(ranks)
-        .map(|(recorded, ranks)| recorded.map_or_else(Outcome::Refused, |recorded| outcome(board, recorded, &ranks)))
+        .map(|(answer, ranks)| answer.map_or_else(Outcome::Refused, |answer| outcome(board, answer, &ranks)))
         .collect())
 }
 
@@ -157,72 +158,42 @@ pub(crate) fn lane_of(user_id: &UserId, board: &Board) -> i16 {
 async fn ranks_after(
     service: &Service,
     board: &Board,
-    outcomes: &[Result<Recorded>],
+    outcomes: &[Result<Answer>],
     wanted: &[bool],
 ) -> Result<Vec<Vec<(Option<u64>, Option<u64>)>>> {
-    let standings_of = |place: usize| {
-        let recorded = outcomes[place].as_ref().ok().filter(|_| wanted[place]);
-        let result = recorded.and_then(|recorded| recorded.result.as_ref());
-        result.into_iter().flat_map(|result| &result.periods)
+    let standings_of = |place: usize| match &outcomes[place] {
+        Ok(Answer::Accepted { accepted, .. }) if wanted[place] => &accepted.standings[..],
+        _ => &[],
     };
-    let standings: Vec<(&String, &StoredStanding)> = (0..outcomes.len()).flat_map(standings_of).collect();
+    let standings: Vec<&Standing> = (0..outcomes.len()).flat_map(standings_of).collect();
     if standings.is_empty() {
         return Ok(vec![Vec::new(); outcomes.len()]);
     }
     let mut ranks = ranking::rank_changes(service, board, &standings).await?.into_iter();
-    Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).count()).collect()).collect())
+    Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).len()).collect()).collect())
 }
 
 /// What a caller is told of an event.
-fn outcome(board: &Board, recorded: Recorded, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
-    if let Some(StoredQuarantined { quarantine_id, rule, detail }) = recorded.quarantined {
-        let why = refusal(board, &rule, Some(&detail)).to_string();
-        return Outcome::Quarantined(Quarantined { quarantine_id, why, repeated: recorded.repeated });
-    }
-    let Some(result) = recorded.result else {
-        return Outcome::Refused(refusal(board, &recorded.outcome, recorded.detail.as_deref()));
+fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
+    let (accepted, repeated) = match answer {
+        Answer::Accepted { accepted, repeated } => (accepted, repeated),
+        Answer::Quarantined { quarantine_id, violation, repeated } => {
+            let why = violation.error(board).to_string();
+            return Outcome::Quarantined(Quarantined { quarantine_id, why, repeated });
+        }
+        Answer::Refused(refusal) => return Outcome::Refused(refusal.error(board)),
     };
     let ranks = ranks.iter().copied().map(Some).chain(std::iter::repeat(None));
-    let periods = result.periods.into_iter().zip(ranks).map(|((name, standing), ranks)| {
+    let periods = accepted.standings.into_iter().zip(ranks).map(|(standing, ranks)| {
         let (rank, previous_rank) = ranks.unwrap_or_default();
-        (name, NewStanding { score: standing.score, rank, previous_rank })
+        (standing.period, NewStanding { score: standing.score, rank, previous_rank })
     });
     Outcome::Accepted(Accepted {
-        transaction_id: result.transaction_id,
-        occurred_at: result.occurred_at,
-        repeated: recorded.repeated,
+        transaction_id: accepted.transaction_id,
+        occurred_at: accepted.at,
+        repeated,
         periods: periods.collect(),
     })
-}
-
-/// Why the SQL function refused an event, in words for the caller.
-pub(crate) fn refusal(board: &Board, outcome: &str, detail: Option<&str>) -> Error {
-    match outcome {
-        "banned" => Error::Forbidden("the player is banned".to_owned()),
-        "points_out_of_bounds" => Error::invalid(
-            "points",
-            format!("board {} takes {} per event", board.slug, detail.unwrap_or("other points")),
-        ),
-        // Waiting helps here, other points would not: it is what the ledger holds that is in the way.
-        "too_many_events" => {
-            Error::Conflict(format!("board {} takes {} of a player", board.slug, detail.unwrap_or("no more")))
-        }
-        "gain_too_large" => {
-            Error::invalid("points", format!("board {} lets a player gain {}", board.slug, detail.unwrap_or("less")))
-        }
-        "quarantined" => Error::Conflict("this id belongs to an event that was put into quarantine".to_owned()),
-        "tiebreak_not_used" => {
-            Error::invalid("tiebreak", format!("board {} does not break ties by a tiebreak", board.slug))
-        }
-        "tiebreak_out_of_range" => Error::invalid("tiebreak", "must be -2048 to 2047"),
-        "time_in_future" => Error::invalid("occurred_at", "lies in the future"),
-        "time_out_of_range" => Error::invalid("occurred_at", "must be from 2000 to 2070"),
-        "overflow" => Error::invalid("points", "the player's score would leave the range of 64 bits"),
-        "unknown_user" => Error::unavailable("the player was lost in a failover; send the event again"),
-        "id_conflict" => Error::Conflict("this id belongs to an event with other content".to_owned()),
-        "period_closed" => Error::Conflict("a period that holds this time is closed".to_owned()),
-        other => Error::Internal(format!("an event was refused as {other:?}")),
-    }
 }
 
 /// Undoes one score transaction in the periods that are still open.

@@ -8,8 +8,8 @@ use crate::{
     http,
     period::{Period, PeriodSelector},
     rank::Page,
-    score::{self, Event},
-    store::{rank::StoredKey, score::Batch},
+    score,
+    store::rank::StoredKey,
     user::UserId,
 };
 
@@ -17,12 +17,6 @@ use crate::{
 #[must_use]
 pub fn lane_of(user_id: &UserId, board: &Board) -> i16 {
     score::lane_of(user_id, board)
-}
-
-/// Events as the columns that the SQL function takes.
-#[must_use]
-pub fn columns_of(events: &[Event]) -> impl Sized + use<> {
-    events.iter().collect::<Batch>()
 }
 
 /// A rank key packed into the cursor of the next page.

@@ -1,6 +1,8 @@
-//! The writers: one task per board and lane collects what arrives at the same moment and writes it in one transaction.
+//! The writers: one task per board and lane collects what arrives at the same moment and writes it
+//! in one transaction.
 //!
-//! Under light load a batch is one event and adds no waiting; under heavy load it grows, and the cost per score falls.
+//! Under light load a batch is one event and adds no waiting; under heavy load it grows, and the
+//! cost per score falls.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -24,7 +26,8 @@ use crate::{
     layout::Keeper,
     pace::Pace,
     score::Event,
-    store::{Store, score::Recorded},
+    scoring::{self, Answer, Source, Submitted},
+    store::Store,
     telemetry,
 };
 
@@ -32,14 +35,15 @@ use crate::{
 const BATCH_EVENTS: usize = 500;
 /// Events that may wait for one lane; beyond it callers are told to come back.
 const QUEUE_EVENTS: usize = 10_000;
-/// So many events of a board may wait however long it takes: a burst of as many callers with a score each.
+/// So many events of a board may wait however long it takes: a burst of as many callers with a
+/// score each.
 const WELCOME_EVENTS: usize = 1_024;
-/// While no more requests than these are being answered, their events may wait, too: a few callers with long lists, each of whom waits for
-/// an answer before sending the next.
+/// While no more requests than these are being answered, their events may wait, too: a few callers
+/// with long lists, each of whom waits for an answer before sending the next.
 const WELCOME_REQUESTS: usize = 16;
 
 /// What became of events, each by itself.
-type Answers = Vec<Result<Recorded>>;
+type Answers = Vec<Answer>;
 
 /// The writers of this instance.
 #[derive(Debug)]
@@ -89,8 +93,8 @@ struct Job {
 }
 
 impl Writers {
-    /// No writer runs until the first event of its lane; all run on the current runtime. Events are welcome as long as they need not wait
-    /// for longer than `wait`.
+    /// No writer runs until the first event of its lane; all run on the current runtime. Events are
+    /// welcome as long as they need not wait for longer than `wait`.
     pub(crate) fn new(store: Store, acknowledged: Arc<Acknowledged>, keeper: Arc<Keeper>, wait: Duration) -> Self {
         Self {
             wait,
@@ -102,8 +106,9 @@ impl Writers {
         }
     }
 
-    /// Lets a request with scores in, before anybody knows which. [`Error::Unavailable`] when they would wait for too long, as far as is
-    /// known. `None` is a board that nobody has asked for lately.
+    /// Lets a request with scores in, before anybody knows which. [`Error::Unavailable`] when they
+    /// would wait for too long, as far as is known. `None` is a board that nobody has asked for
+    /// lately.
     pub(crate) fn welcome(&self, board: Option<&Board>) -> Result<Welcome<'_>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let welcome = Welcome(&self.requests);
@@ -111,15 +116,16 @@ impl Writers {
         Ok(welcome)
     }
 
-    /// [`Error::Unavailable`] when scores that come now would wait for too long. A request that was let in asks once more when its events
-    /// are to be queued: on a busy machine hundreds are let in at once, while none of their events is waiting yet.
+    /// [`Error::Unavailable`] when scores that come now would wait for too long. A request that was
+    /// let in asks once more when its events are to be queued: on a busy machine hundreds are let
+    /// in at once, while none of their events is waiting yet.
     pub(crate) fn check(&self, board: &Board) -> Result<()> {
         let others = self.requests.load(Ordering::Relaxed).saturating_sub(1);
         if others >= WELCOME_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
     }
 
-    /// As long as its slowest lane: a list has events for all of them. One that stands still counts only if all do, so that it does not keep
-    /// the others idle.
+    /// As long as its slowest lane: a list has events for all of them. One that stands still counts
+    /// only if all do, so that it does not keep the others idle.
     fn is_full(&self, board: &Board) -> bool {
         let lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut events, mut standing, mut longest) = (0, 0, Duration::ZERO);
@@ -135,8 +141,8 @@ impl Writers {
         events >= WELCOME_EVENTS && (standing >= board.lanes || longest > self.wait)
     }
 
-    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at once when the queue is full, or the lane
-    /// stands still and enough are waiting already.
+    /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at
+    /// once when the queue is full, or the lane stands still and enough are waiting already.
     pub(crate) fn submit(
         &self,
         board: &Board,
@@ -209,10 +215,11 @@ fn full() -> Error {
 async fn write_lane(
     shared: Shared,
     board_id: i32,
-    lane: i16,
+    number: i16,
     mut queue: mpsc::UnboundedReceiver<Job>,
     pace: Arc<Pace>,
 ) {
+    let mut lane = scoring::Lane::new(board_id, number);
     while let Some(first) = queue.recv().await {
         let mut jobs = vec![first];
         let mut events = jobs[0].events.len();
@@ -222,16 +229,16 @@ async fn write_lane(
             jobs.push(job);
         }
         pace.begin(events);
-        write_jobs(&shared, board_id, lane, jobs).await;
+        write_jobs(&shared, &mut lane, jobs).await;
         pace.end();
     }
 }
 
-/// Writes jobs as one batch. Should the database refuse the whole of it, each job is tried by itself, so that whatever is
-/// wrong with one harms nobody else.
-async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
+/// Writes jobs as one batch. Should the database refuse the whole of it, each job is tried by
+/// itself, so that whatever is wrong with one harms nobody else.
+async fn write_jobs(shared: &Shared, lane: &mut scoring::Lane, jobs: Vec<Job>) {
     let events: Vec<&Event> = jobs.iter().flat_map(|job| &job.events).collect();
-    match write_batch(shared, board_id, lane, &events).await {
+    match write_batch(shared, lane, &events).await {
         Ok(answers) => {
             let mut answers = answers.into_iter();
             for job in jobs {
@@ -240,10 +247,15 @@ async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
             }
         }
         Err(Error::Internal(error)) if jobs.len() > 1 => {
-            tracing::error!(board_id, lane, error, "a batch was refused; its jobs are written one by one");
+            tracing::error!(
+                lane.board_id,
+                lane = lane.number,
+                error,
+                "a batch was refused; its jobs are written one by one"
+            );
             for job in jobs {
                 let events: Vec<&Event> = job.events.iter().collect();
-                let alone = write_batch(shared, board_id, lane, &events).await;
+                let alone = write_batch(shared, lane, &events).await;
                 let _ = job.reply.send(alone);
             }
         }
@@ -255,60 +267,30 @@ async fn write_jobs(shared: &Shared, board_id: i32, lane: i16, jobs: Vec<Job>) {
     }
 }
 
-/// Writes events as one transaction, and those of players whom nobody knows yet as a second one: should two of them share an id, a known
-/// player's has it.
-async fn write_batch(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Answers> {
-    let recorded = record(shared, board_id, lane, events).await?;
-    let is_of_newcomer = |one: &Recorded| one.outcome == "unknown_user";
-    let newcomers = events.iter().zip(&recorded).filter(|(_, one)| is_of_newcomer(one)).map(|(event, _)| *event);
-    let mut theirs = write_newcomers(shared, board_id, lane, &newcomers.collect::<Vec<_>>()).await.into_iter();
-    let answers = recorded.into_iter().map(|one| {
-        let theirs = if is_of_newcomer(&one) { theirs.next() } else { None };
-        theirs.unwrap_or(Ok(one))
-    });
-    Ok(answers.collect())
-}
-
-/// Makes players and writes their events; one by one, should the database refuse the whole.
-async fn write_newcomers(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Answers {
-    if events.is_empty() {
-        return Answers::new();
-    }
-    match record_newcomers(shared, board_id, lane, events).await {
-        Ok(recorded) => recorded.into_iter().map(Ok).collect(),
-        Err(Error::Internal(error)) if events.len() > 1 => {
-            tracing::error!(board_id, lane, error, "events of new players were refused; they are written one by one");
-            let mut answers = Answers::new();
-            for event in events {
-                let alone = record_newcomers(shared, board_id, lane, &[*event]).await;
-                answers.push(alone.and_then(|mut recorded| {
-                    recorded.pop().ok_or_else(|| Error::Internal("an event without an answer".to_owned()))
-                }));
-            }
-            answers
-        }
-        Err(error) => events.iter().map(|_| Err(error.clone())).collect(),
-    }
-}
-
-async fn record_newcomers(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Vec<Recorded>> {
-    let user_ids: Vec<String> = events.iter().map(|event| event.user_id.to_string()).collect();
-    shared.store.ensure_users(&user_ids, &vec![None; user_ids.len()]).await?;
-    record(shared, board_id, lane, events).await
-}
-
-/// Writes a batch, and tells whom it concerns.
-async fn record(shared: &Shared, board_id: i32, lane: i16, events: &[&Event]) -> Result<Vec<Recorded>> {
+/// Writes events as one batch, and records what it changed for readers and the layout.
+async fn write_batch(shared: &Shared, lane: &mut scoring::Lane, events: &[&Event]) -> Result<Answers> {
     let begin = Instant::now();
-    let recorded = shared.store.record_scores(board_id, lane, &events.iter().copied().collect()).await?;
+    let submitted: Vec<Submitted> = events.iter().map(|event| (*event).into()).collect();
+    let written = lane.write(&shared.store, Source::Live, &submitted).await?;
     telemetry::count_batch(events.len(), begin.elapsed());
-    if let Some(last) = recorded.last() {
-        let accepted = recorded.iter().filter(|one| one.result.is_some()).count();
-        shared.keeper.note_accepted(board_id, accepted as u64);
-        if let Some(crowded) = &last.crowded {
-            shared.keeper.note_crowded(crowded);
-        }
-        shared.acknowledged.raise(board_id, usize::try_from(lane).unwrap_or_default(), last.batch);
+    let accepted = written.answers.iter().filter(|answer| matches!(answer, Answer::Accepted { .. })).count();
+    shared.keeper.note_accepted(lane.board_id, accepted as u64);
+    if let Some(crowded) = &written.crowded {
+        shared.keeper.note_crowded(crowded);
     }
-    Ok(recorded)
+    shared.acknowledged.raise(lane.board_id, usize::try_from(lane.number).unwrap_or_default(), written.batch);
+    Ok(written.answers)
+}
+
+impl<'a> From<&'a Event> for Submitted<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            user_id: event.user_id.as_str(),
+            points: event.points,
+            tiebreak: event.tiebreak,
+            reason: event.reason.as_deref(),
+            id: event.id.as_deref(),
+            at: None,
+        }
+    }
 }

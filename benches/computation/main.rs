@@ -6,7 +6,6 @@ use centile::{
     board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
     period::{Period, PeriodSelector, PeriodState},
     rank::{AnsweredBy, Header, Page, Row},
-    score::Event,
     timed,
     user::UserId,
 };
@@ -17,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut criterion = Criterion::default().configure_from_args();
     let board = board()?;
     keys(&mut criterion, &board)?;
-    batches(&mut criterion, &board)?;
+    lanes(&mut criterion, &board)?;
     tops(&mut criterion, &board)?;
     criterion.final_summary();
     Ok(())
@@ -38,19 +37,10 @@ fn keys(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// Events to their lanes, and into the columns of a batch.
-fn batches(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
-    let mut group = criterion.benchmark_group("batches");
+/// The lane of a player.
+fn lanes(criterion: &mut Criterion, board: &Board) -> Result<(), Box<dyn Error>> {
     let player: UserId = "player-1234567".parse()?;
-    group.bench_function("lane", |bencher| bencher.iter(|| timed::lane_of(black_box(&player), board)));
-    for size in [1, 20, 500] {
-        let events = (0..size).map(event).collect::<Result<Vec<_>, _>>()?;
-        group.throughput(Throughput::Elements(size));
-        group.bench_with_input(BenchmarkId::new("columns", size), &events, |bencher, events| {
-            bencher.iter(|| timed::columns_of(black_box(events)));
-        });
-    }
-    group.finish();
+    criterion.bench_function("lane", |bencher| bencher.iter(|| timed::lane_of(black_box(&player), board)));
     Ok(())
 }
 
@@ -99,18 +89,6 @@ fn period() -> Period {
         ends_at: None,
         state: PeriodState::Open,
     }
-}
-
-/// As games send them: half with an id, none with a reason.
-fn event(n: u64) -> Result<Event, Box<dyn Error>> {
-    Ok(Event {
-        user_id: format!("player-{n}").parse()?,
-        points: 100,
-        reason: None,
-        id: n.is_multiple_of(2).then(|| format!("event-{n}")),
-        tiebreak: None,
-        ranks: false,
-    })
 }
 
 fn page(size: u64) -> Page {

@@ -17,6 +17,10 @@ BEGIN
     IF p_banned = EXISTS (SELECT FROM centile_store.board_players
                           WHERE board_id = v_board.id AND user_id = p_user_id AND banned)
        OR NOT EXISTS (SELECT FROM centile_store.score_transactions WHERE board_id = v_board.id AND user_id = p_user_id) THEN
+        IF p_banned THEN
+            -- A batch that was begun before does not know of the ban: now it is begun anew.
+            PERFORM centile_store.advance_lane(v_lane, v_lane.last_at, '{}');
+        END IF;
         RETURN false;
     END IF;
     PERFORM centile_store.record_act(v_board, v_lane, p_user_id, CASE WHEN p_banned THEN 'ban' ELSE 'unban' END, p_reason, p_actor => p_actor);

@@ -3,11 +3,11 @@ CREATE FUNCTION centile.forget_expired_ids(p_limit integer DEFAULT 10000) RETURN
 LANGUAGE sql VOLATILE
 AS $$
     WITH expired AS (
-        SELECT board_id, external_id FROM centile_store.transaction_ids
-        WHERE expires_at < now() ORDER BY board_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
+        SELECT board_id, user_id, external_id FROM centile_store.transaction_ids
+        WHERE expires_at < now() ORDER BY board_id, user_id, external_id LIMIT p_limit FOR UPDATE SKIP LOCKED
     ), gone AS (
         DELETE FROM centile_store.transaction_ids t USING expired e
-        WHERE t.board_id = e.board_id AND t.external_id = e.external_id RETURNING 1
+        WHERE t.board_id = e.board_id AND t.user_id = e.user_id AND t.external_id = e.external_id RETURNING 1
     ), old AS (
         SELECT key_id, signature FROM centile_store.signed_requests
         WHERE expires_at < now() ORDER BY key_id, signature LIMIT p_limit FOR UPDATE SKIP LOCKED

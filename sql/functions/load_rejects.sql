@@ -1,4 +1,4 @@
--- The lines of a load that cannot be taken, as they stand in the file, with the outcome that record_scores would give.
+-- The lines of a load that cannot be taken, as they stand in the file, with the reason.
 CREATE FUNCTION centile_store.load_rejects() RETURNS TABLE (line bigint, outcome text, raw text)
 LANGUAGE plpgsql STABLE
 AS $$

@@ -22,7 +22,12 @@ BEGIN
         PERFORM centile_store.refuse_while_loading(p_board_id);
         PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
     END IF;
-    SELECT * INTO v_board FROM centile_store.boards WHERE id = p_board_id;
+    IF p_exclusive THEN
+        -- Batches that began before are begun anew.
+        UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
+    ELSE
+        SELECT * INTO v_board FROM centile_store.boards WHERE id = p_board_id;
+    END IF;
     IF v_board.loading_import_id IS NOT NULL THEN
         PERFORM centile_store.refuse_while_loading(p_board_id);
     END IF;

@@ -41,8 +41,7 @@ BEGIN
         tiebreak     smallint,
         reason       text,
         occurred_at  timestamptz NOT NULL,
-        external_id  text     COLLATE "C",
-        content_hash bytea
+        external_id  text     COLLATE "C"
     );
 END
 $$;

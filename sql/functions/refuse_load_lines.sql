@@ -1,4 +1,4 @@
--- Refuses lines of a load, for the reasons for which record_scores refuses events, and in the same words. An id that comes twice
+-- Refuses lines of a load, for the reasons for which the service refuses events, and in the same words. An id that comes twice for a player
 -- belongs to the first line that is not refused; further lines with the same content are repeated, others are a conflict.
 CREATE FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamptz) RETURNS TABLE (outcome text, lines bigint)
 LANGUAGE plpgsql VOLATILE
@@ -34,11 +34,11 @@ BEGIN
     INSERT INTO pg_temp.load_refusal (line, outcome)
     SELECT x.line, CASE WHEN x.first_content = x.content THEN 'repeated' ELSE 'id_conflict' END
     FROM (SELECT l.line, l.content, first_value(l.line) OVER same AS first_line, first_value(l.content) OVER same AS first_content
-          FROM (SELECT l.line, l.id, jsonb_build_array(l.user_id, l.points, l.reason, l.tiebreak, l.occurred_at) AS content
+          FROM (SELECT l.line, l.user_id, l.id, jsonb_build_array(l.points, l.reason, l.tiebreak, l.occurred_at) AS content
                 FROM pg_temp.load_line l
-                WHERE l.id IN (SELECT d.id FROM pg_temp.load_line d WHERE d.id IS NOT NULL GROUP BY d.id HAVING count(*) > 1)
+                WHERE (l.user_id, l.id) IN (SELECT d.user_id, d.id FROM pg_temp.load_line d WHERE d.id IS NOT NULL GROUP BY d.user_id, d.id HAVING count(*) > 1)
                   AND l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)) l
-          WINDOW same AS (PARTITION BY l.id ORDER BY l.line)) x
+          WINDOW same AS (PARTITION BY l.user_id, l.id ORDER BY l.line)) x
     WHERE x.first_line < x.line;
     RETURN QUERY SELECT r.outcome, count(*) FROM pg_temp.load_refusal r GROUP BY r.outcome;
 END

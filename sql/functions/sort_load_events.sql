@@ -10,13 +10,9 @@ DECLARE
     v_events bigint;
 BEGIN
     ANALYZE pg_temp.load_refusal;
-    INSERT INTO pg_temp.load_event (id, user_id, lane, points, tiebreak, reason, occurred_at, external_id, content_hash)
-    SELECT nextval('centile_store.score_transactions_id_seq'), e.user_id, e.lane, e.points, e.tiebreak, e.reason, e.at, e.id,
-           -- As record_scores has it.
-           CASE WHEN e.id IS NOT NULL THEN
-               sha256(convert_to(jsonb_build_array(e.external_user_id, e.points, e.reason, e.tiebreak, e.occurred_at)::text, 'UTF8')) END
-    FROM (SELECT u.id AS user_id, u.lane_hash % v_lanes AS lane, l.user_id AS external_user_id, l.points, l.tiebreak, l.reason, l.id,
-                 l.occurred_at, coalesce(l.occurred_at, p_now) AS at
+    INSERT INTO pg_temp.load_event (id, user_id, lane, points, tiebreak, reason, occurred_at, external_id)
+    SELECT nextval('centile_store.score_transactions_id_seq'), e.user_id, e.lane, e.points, e.tiebreak, e.reason, e.at, e.id
+    FROM (SELECT u.id AS user_id, u.lane_hash % v_lanes AS lane, l.points, l.tiebreak, l.reason, l.id, coalesce(l.occurred_at, p_now) AS at
           FROM pg_temp.load_line l
           JOIN centile_store.users u ON u.external_id = l.user_id
           WHERE l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)

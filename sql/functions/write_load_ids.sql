@@ -1,4 +1,4 @@
--- Keeps the ids that the events of a load came with, for ever, as record_scores does for an import. Returns how many.
+-- Keeps the ids that the events of a load came with, for ever, as an import does. Returns how many.
 CREATE FUNCTION centile_store.write_load_ids(p_board_id integer) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 SET work_mem = '256MB'
@@ -7,10 +7,9 @@ AS $$
 DECLARE
     v_ids bigint;
 BEGIN
-    INSERT INTO centile_store.transaction_ids (board_id, external_id, content_hash, result)
-    SELECT p_board_id, e.external_id, e.content_hash,
-           jsonb_build_object('transaction_id', e.id, 'occurred_at', e.occurred_at, 'periods', '{}'::jsonb)
-    FROM (SELECT * FROM pg_temp.load_event e WHERE e.external_id IS NOT NULL ORDER BY e.external_id) e;
+    INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at)
+    SELECT p_board_id, e.user_id, e.external_id, e.id, e.occurred_at
+    FROM pg_temp.load_event e WHERE e.external_id IS NOT NULL ORDER BY e.user_id, e.external_id;
     GET DIAGNOSTICS v_ids = ROW_COUNT;
     RETURN v_ids;
 END

@@ -1,23 +1,44 @@
-//! `centile score`: undoing scores, by acts in the ledger.
+//! `centile score`: writing and undoing scores.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 
 use super::{act::Act, output, with_service};
 use crate::{
-    Result,
+    Error, Result,
     board::{self, BoardSlug},
     config::{Config, value},
-    score,
-    user::UserId,
+    score::{self, Accepted, Event, Outcome, Quarantined},
+    user::{UserId, check_text},
 };
 
 /// What can be done with scores.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Write one score
+    Submit {
+        /// The game's own id of the player; an unknown player is created
+        #[arg(value_name = "USER", value_parser = value::<UserId>)]
+        user_id: UserId,
+        /// Points earned (`sum`), or the score itself (`best`, `latest`)
+        #[arg(value_name = "POINTS", allow_negative_numbers = true)]
+        points: i64,
+        /// The board
+        #[arg(long, value_name = "SLUG", value_parser = value::<BoardSlug>)]
+        board: BoardSlug,
+        /// Id of the event, up to 128 bytes: the same again changes nothing
+        #[arg(long, value_name = "TEXT", value_parser = text::<128>)]
+        id: Option<String>,
+        /// Why; kept in the ledger, up to 256 bytes
+        #[arg(long, value_name = "TEXT", value_parser = text::<256>)]
+        reason: Option<String>,
+        /// Breaks ties on `tiebreak` boards, larger wins
+        #[arg(long, allow_negative_numbers = true, value_parser = value_parser!(i16).range(-2_048..=2_047))]
+        tiebreak: Option<i16>,
+    },
     /// Undo one score in the periods that are still open
     Void {
         /// The score transaction's id, as a player's history shows it
-        #[arg(value_name = "TRANSACTION_ID", value_parser = clap::value_parser!(i64).range(1..))]
+        #[arg(value_name = "TRANSACTION_ID", value_parser = value_parser!(i64).range(1..))]
         transaction_id: i64,
         #[command(flatten)]
         on: On,
@@ -42,9 +63,41 @@ pub(super) struct On {
     act: Act,
 }
 
+/// Checks a text of up to `MAX` bytes; clap names the flag at fault itself.
+fn text<const MAX: usize>(text: &str) -> Result<String, String> {
+    check_text("", text, MAX).map(|()| text.to_owned()).map_err(|error| match error {
+        Error::Invalid { message, .. } => message,
+        other => other.to_string(),
+    })
+}
+
+/// The transaction and the player's scores after it.
+fn text_of(accepted: &Accepted) -> String {
+    let Accepted { transaction_id, repeated, periods, .. } = accepted;
+    let repeated = if *repeated { " (repeated)" } else { "" };
+    let mut lines = vec![("transaction", format!("{transaction_id}{repeated}"))];
+    lines.extend(periods.iter().map(|(name, standing)| (name.as_str(), standing.score.to_string())));
+    output::fields(&lines)
+}
+
 /// Does what `command` says.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
+        Command::Submit { user_id, points, board, id, reason, tiebreak } => {
+            let event = Event { user_id, points, reason, id, tiebreak, ranks: false };
+            let outcome = with_service(config, async |service| {
+                let board = board::find(service, &board).await?;
+                score::submit(service, &board, vec![event]).await
+            });
+            match outcome.await?.pop() {
+                Some(Outcome::Accepted(accepted)) => output::print(text_of(&accepted)),
+                Some(Outcome::Quarantined(Quarantined { quarantine_id, why, .. })) => {
+                    output::print(format!("event {quarantine_id} is in quarantine: {why}"))
+                }
+                Some(Outcome::Refused(error)) => Err(error),
+                None => Err(Error::Internal("an event without an answer".to_owned())),
+            }
+        }
         Command::Void { transaction_id, on: On { board, act } } => {
             let act = act.read()?;
             with_service(config, async |service| {

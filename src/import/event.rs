@@ -10,7 +10,7 @@ use super::text;
 use crate::{
     Error, Result,
     board::{Board, Ties},
-    score::refusal,
+    scoring::{Refusal, Violation},
     user::{UserId, check_text},
 };
 
@@ -166,16 +166,15 @@ fn checked(board: &Board, fields: Fields) -> Result<Event> {
     let user_id = fields.user_id.ok_or_else(|| missing("user_id"))?.parse()?;
     let points = whole("points", &fields.points.ok_or_else(|| missing("points"))?)?;
     if !(board.points_min..=board.points_max).contains(&points) {
-        let bounds = format!("{} to {}", board.points_min, board.points_max);
-        return Err(refusal(board, "points_out_of_bounds", Some(&bounds)));
+        return Err(Violation::out_of_bounds(board.points_min, board.points_max).error(board));
     }
     let tiebreak = fields.tiebreak.map(|value| whole("tiebreak", &value)).transpose()?;
     if tiebreak.is_some() && board.ties != Ties::Tiebreak {
-        return Err(refusal(board, "tiebreak_not_used", None));
+        return Err(Refusal::TiebreakNotUsed.error(board));
     }
     let tiebreak = tiebreak.map(|value| {
         let small = i16::try_from(value).ok().filter(|value| (-2_048..=2_047).contains(value));
-        small.ok_or_else(|| refusal(board, "tiebreak_out_of_range", None))
+        small.ok_or_else(|| Refusal::TiebreakOutOfRange.error(board))
     });
     Ok(Event {
         user_id,
@@ -201,10 +200,10 @@ fn time(board: &Board, text: &str) -> Result<DateTime<Utc>> {
         )
     })?;
     if time.timestamp() < EARLIEST_SECONDS {
-        return Err(refusal(board, "time_out_of_range", None));
+        return Err(Refusal::TimeOutOfRange.error(board));
     }
     // A leap second becomes the second after it, as PostgreSQL has it.
-    DateTime::from_timestamp_micros(time.timestamp_micros()).ok_or_else(|| refusal(board, "time_out_of_range", None))
+    DateTime::from_timestamp_micros(time.timestamp_micros()).ok_or_else(|| Refusal::TimeOutOfRange.error(board))
 }
 
 /// Enough of a text to recognize it.

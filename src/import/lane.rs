@@ -7,17 +7,15 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Line, Progress, Rejects};
+use super::{Line, Progress, Rejects, event::Event};
 use crate::{
     Error, Result,
     board::Board,
     layout::{self, Keeper},
-    score::{lane_of, refusal},
+    score::lane_of,
+    scoring::{self, Answer, Refusal, Source, Submitted},
     service::Service,
-    store::{
-        Store,
-        score::{Batch, Recorded},
-    },
+    store::Store,
 };
 
 /// Batches that are written at the same time, of however many lanes: more would only wait for each other.
@@ -103,53 +101,57 @@ impl Lanes {
 impl Shared {
     /// Writes the batches of one lane, until there are no more or one fails.
     async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<Line>>) -> Result<()> {
-        while let Some(mut lines) = batches.recv().await {
+        let mut lane = scoring::Lane::new(self.board.id, lane);
+        while let Some(lines) = batches.recv().await {
             if lines.is_empty() {
                 continue;
             }
-            let batch = columns(&mut lines);
-            let recorded = {
+            let events: Vec<Submitted> = lines.iter().map(|line| (&line.event).into()).collect();
+            let written = {
                 let _room = self.room.acquire().await;
-                self.store.record_scores(self.board.id, lane, &batch).await?
+                lane.write(&self.store, Source::Import, &events).await?
             };
-            if let Some(crowded) = recorded.last().and_then(|last| last.crowded.as_deref()) {
+            if let Some(crowded) = &written.crowded {
                 self.keeper.note_crowded(crowded);
             }
-            self.note(&lines, &recorded)?;
+            self.note(&lines, &written.answers)?;
         }
         Ok(())
     }
 
     /// Counts what became of the lines, and passes those on that were refused.
-    fn note(&self, lines: &[Line], recorded: &[Recorded]) -> Result<()> {
-        let (mut accepted, mut repeated) = (0, 0);
-        for (line, recorded) in lines.iter().zip(recorded) {
-            match &recorded.result {
-                Some(_) if recorded.repeated => repeated += 1,
-                Some(_) => accepted += 1,
-                None => {
-                    let reason = refusal(&self.board, &recorded.outcome, recorded.detail.as_deref());
-                    self.rejects.add(line.number, &line.raw, &reason, &self.progress)?;
+    fn note(&self, lines: &[Line], answers: &[Answer]) -> Result<()> {
+        let (mut accepted, mut repeats) = (0, 0);
+        for (line, answer) in lines.iter().zip(answers) {
+            let refusal = match answer {
+                Answer::Accepted { repeated: true, .. } => {
+                    repeats += 1;
+                    continue;
                 }
-            }
+                Answer::Accepted { .. } => {
+                    accepted += 1;
+                    continue;
+                }
+                // The id of a live event; imported ones do not go there.
+                Answer::Quarantined { .. } => &Refusal::IdInQuarantine,
+                Answer::Refused(refusal) => refusal,
+            };
+            self.rejects.add(line.number, &line.raw, &refusal.error(&self.board), &self.progress)?;
         }
-        self.progress.add_written(accepted, repeated);
+        self.progress.add_written(accepted, repeats);
         Ok(())
     }
 }
 
-/// The events of these lines, column by column; the lines keep what is told of them afterwards.
-fn columns(lines: &mut [Line]) -> Batch {
-    let mut batch = Batch::default();
-    let mut times = Vec::with_capacity(lines.len());
-    for Line { event, .. } in lines {
-        batch.user_ids.push(event.user_id.to_string());
-        batch.points.push(event.points);
-        batch.reasons.push(event.reason.take());
-        batch.ids.push(event.id.take());
-        batch.tiebreaks.push(event.tiebreak);
-        times.push(event.occurred_at);
+impl<'a> From<&'a Event> for Submitted<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            user_id: event.user_id.as_str(),
+            points: event.points,
+            tiebreak: event.tiebreak,
+            reason: event.reason.as_deref(),
+            id: event.id.as_deref(),
+            at: event.occurred_at,
+        }
     }
-    batch.times = Some(times);
-    batch
 }

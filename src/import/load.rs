@@ -12,7 +12,7 @@ use super::{
     Line, Options, Progress, Rejects, Source,
     prepare::{make_months, month_of},
 };
-use crate::{Error, Result, board::Board, score::refusal, service::Service, store::load::OpenLoad};
+use crate::{Error, Result, board::Board, scoring::Refusal, service::Service, store::load::OpenLoad};
 
 /// Loads all that `source`, called `name`, has into a board without events. Lines that cannot be taken go to `rejects`; `progress`
 /// can be watched meanwhile and has the final counts afterwards. After an error nothing is in but players' names.
@@ -64,11 +64,11 @@ async fn fill(
     let mut writing = load.begin().await?;
     progress.begin_phase("events sorted");
     let repeated = writing.refuse_lines(now).await?;
-    let bounds = format!("{} to {}", board.points_min, board.points_max);
     writing
         .each_refused(|refused| {
-            let reason = refusal(board, &refused.outcome, Some(&bounds));
-            rejects.add(refused.line.unsigned_abs(), refused.raw.as_bytes(), &reason, progress)
+            let reason = Refusal::of_load(&refused.outcome, board)
+                .ok_or_else(|| Error::Internal(format!("a line was refused as {:?}", refused.outcome)))?;
+            rejects.add(refused.line.unsigned_abs(), refused.raw.as_bytes(), &reason.error(board), progress)
         })
         .await?;
     // Before the commit, after which nobody could say any more what was wrong with them.
@@ -125,7 +125,7 @@ async fn copy(
             for line in chunk.lines {
                 match line.event.occurred_at {
                     Some(at) if at > now => {
-                        rejects.add(line.number, &line.raw, &refusal(board, "time_in_future", None), progress)?;
+                        rejects.add(line.number, &line.raw, &Refusal::TimeInFuture.error(board), progress)?;
                     }
                     at => {
                         months.extend(at.and_then(|at| month_of(&at)));

@@ -23,7 +23,7 @@ pub use source::{Format, Source};
 
 use std::sync::Arc;
 
-use crate::{Result, act::Actor, board::Board, score::refusal, service::Service};
+use crate::{Result, act::Actor, board::Board, scoring::Refusal, service::Service};
 use event::Event;
 use lane::Lanes;
 use prepare::Preparation;
@@ -79,7 +79,7 @@ pub async fn run(
             }
             announced.go_on().await?;
             let (ready, future) = preparation.prepare(chunk.lines).await?;
-            let reason = refusal(board, "time_in_future", None);
+            let reason = Refusal::TimeInFuture.error(board);
             for line in future {
                 rejects.add(line.number, &line.raw, &reason, progress)?;
             }

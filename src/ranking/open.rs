@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use chrono::{DateTime, TimeDelta, Utc};
 use futures::{StreamExt as _, stream::FuturesUnordered};
 
 use super::{
@@ -18,11 +17,11 @@ use crate::{
     board::{Board, Order, Ties},
     period::{self, Meant, PeriodSelector},
     rank::{Bar, Row},
+    scoring::{Standing, reached_at},
     service::Service,
     store::{
         period::{MeantPeriod, RankingRef, Source},
         rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
-        score::StoredStanding as StandingAfter,
     },
 };
 
@@ -288,13 +287,13 @@ impl Open<'_> {
     }
 }
 
-/// For each standing with its period's name: the current rank, and the rank of its previous key.
+/// For each standing: the current rank, and the rank of its previous key.
 pub(crate) async fn rank_changes(
     service: &Service,
     board: &Board,
-    standings: &[(&String, &StandingAfter)],
+    standings: &[&Standing],
 ) -> Result<Vec<(Option<u64>, Option<u64>)>> {
-    let names: BTreeSet<&String> = standings.iter().map(|(name, _)| *name).collect();
+    let names: BTreeSet<&String> = standings.iter().map(|standing| &standing.period).collect();
     // At the same time, so that all periods share one round.
     let mut found: FuturesUnordered<_> =
         names.into_iter().map(|name| async move { (name, access_of(service, board, name).await) }).collect();
@@ -312,9 +311,9 @@ pub(crate) async fn rank_changes(
             }
         }
     }
-    let change = |(name, standing): &(&String, &StandingAfter)| {
-        let user_id = u32::try_from(standing.user).ok()?;
-        views.get(name.as_str())?.read(|loaded, _| change(loaded, board.ties, user_id, standing.was))
+    let change = |standing: &&Standing| {
+        let user_id = u32::try_from(standing.user_id).ok()?;
+        views.get(standing.period.as_str())?.read(|loaded, _| change(loaded, board.ties, user_id, standing.was))
     };
     match standings.iter().map(change).collect() {
         Some(changes) => Ok(changes),
@@ -402,13 +401,4 @@ fn rank_key(score: i64, order: Order) -> i64 {
 
 fn score(rank_key: i64, order: Order) -> i64 {
     self::rank_key(rank_key, order)
-}
-
-/// The time in a tie key: 51 bits of (2⁵¹ − 1 − microseconds since 2000); see
-/// `centile.tie_key_time`.
-fn reached_at(tie_key: i64) -> DateTime<Utc> {
-    const TIMES: i64 = (1 << 51) - 1;
-    /// 2000-01-01, in seconds since 1970.
-    const EPOCH: i64 = 946_684_800;
-    DateTime::from_timestamp(EPOCH, 0).unwrap_or_default() + TimeDelta::microseconds(TIMES - (tie_key & TIMES))
 }

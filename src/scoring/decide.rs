@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{
-    entry::{Entry, ScoredEvent},
+    entry::{Entry, ScoredEvent, rank_key},
     facts::{Content, Facts, KnownAnswer, KnownEvent, Standing},
     refusal::{Refusal, Violation},
     rules::{Tally, out_of_bounds},
 };
-use crate::board::{OnViolation, PeriodKind, Ties};
+use crate::board::{OnViolation, Order, PeriodKind, Ties};
 
 /// An event that waits to be decided.
 #[derive(Debug, Clone)]
@@ -29,8 +29,15 @@ pub(crate) struct Pending {
     pub(crate) at: Option<DateTime<Utc>>,
 }
 
-/// Whether events come live or from an import. Of the rules against cheating only the bounds of points
-/// hold for an import, which only administrators do.
+impl Pending {
+    /// Its points as a number of which larger is better.
+    pub(crate) fn rank_key(&self, order: Order) -> Option<i64> {
+        rank_key(self.points, order)
+    }
+}
+
+/// Whether events come live or from an import. Of the rules against cheating only the bounds of
+/// points hold for an import, which only administrators do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     /// They come live, without times of their own.
@@ -120,7 +127,7 @@ struct Batch<'a> {
     missing: Vec<DateTime<Utc>>,
 }
 
-impl<'a> Batch<'a> {
+impl Batch<'_> {
     fn decide(&mut self, place: usize) -> Decided {
         let (facts, event) = (self.facts, &self.events[place]);
         let at = event.at.unwrap_or(facts.at);
@@ -205,6 +212,7 @@ impl<'a> Batch<'a> {
     /// Folds an event into the player's entries: in all periods that hold it, or in none.
     fn fold(&mut self, event: &Pending, at: DateTime<Utc>) -> Result<Vec<Standing>, Refusal> {
         let Facts { rules, periods, players, entries, .. } = self.facts;
+        let player = &players[event.player];
         let scored = ScoredEvent { points: event.points, tiebreak: event.tiebreak.unwrap_or_default(), at };
         let mut standings = Vec::new();
         let mut after = Vec::with_capacity(periods.len());
@@ -214,7 +222,7 @@ impl<'a> Batch<'a> {
             let ranking_id = period.ranking_id.ok_or(Refusal::PeriodClosed)?;
             // A reset separates what came before it in its period.
             let is_before_reset = |reset: &DateTime<Utc>| *reset > at && *reset < period.ends_at;
-            if players[event.player].resets.iter().any(is_before_reset) {
+            if player.resets.iter().any(is_before_reset) {
                 continue;
             }
             let place = (ranking_id, event.player);
@@ -223,6 +231,7 @@ impl<'a> Batch<'a> {
             after.push((place, now));
             if self.source == Source::Live {
                 standings.push(Standing {
+                    user_id: player.id.unwrap_or_default(),
                     period_id: period.id,
                     period: period.name.clone(),
                     score: now.score(rules.order),
@@ -248,15 +257,11 @@ fn repetition(known: &KnownEvent, event: &Pending) -> Decided {
 }
 
 fn content(event: &Pending, at: DateTime<Utc>) -> Content {
-    Content {
-        points: event.points,
-        tiebreak: event.tiebreak,
-        reason: event.reason.clone(),
-        at: event.at.unwrap_or(at),
-    }
+    Content { points: event.points, tiebreak: event.tiebreak, reason: event.reason.clone(), at: event.at.unwrap_or(at) }
 }
 
-/// Whether an event has this content. One without a time of its own may have been written at any time.
+/// Whether an event has this content. One without a time of its own may have been written at any
+/// time.
 fn has_content(event: &Pending, known: &Content) -> bool {
     event.points == known.points
         && event.tiebreak == known.tiebreak

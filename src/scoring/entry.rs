@@ -11,8 +11,8 @@ const LATEST: i64 = (1 << TIME_BITS) - 1;
 /// 2000-01-01 00:00 UTC, in microseconds since 1970.
 const EPOCH: i64 = 946_684_800_000_000;
 
-/// One player's standing in one ranking, as a row of `leaderboard` has it. The score is the rank key,
-/// negated on boards where smaller is better.
+/// One player's standing in one ranking, as a row of `leaderboard` has it. The score is the rank
+/// key, negated on boards where smaller is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The score as a number of which larger is better.
@@ -35,9 +35,9 @@ pub(crate) struct ScoredEvent {
 }
 
 impl Entry {
-    /// The entry after an event. An entry is a function of the set of its events, not of their order,
-    /// except that of two `latest` events with the same time the one that arrives later wins. `None` if
-    /// the sum would leave the range of 64 bits.
+    /// The entry after an event. An entry is a function of the set of its events, not of their
+    /// order, except that of two `latest` events with the same time the one that arrives later
+    /// wins. `None` if the sum would leave the range of 64 bits.
     pub(crate) fn after(before: Option<Self>, mode: Mode, order: Order, event: ScoredEvent) -> Option<Self> {
         let alone = Self {
             rank_key: rank_key(event.points, order)?,
@@ -54,8 +54,8 @@ impl Entry {
         Some(Self { only_zeros, ..if wins { alone } else { before } })
     }
 
-    /// The sum of two entries of a `sum` board. Its time is that of the latest event with points other
-    /// than 0, or of the first event if there is none. A later time is a smaller tie key.
+    /// The sum of two entries of a `sum` board. Its time is that of the latest event with points
+    /// other than 0, or of the first event if there is none. A later time is a smaller tie key.
     fn plus(self, event: Self) -> Option<Self> {
         let rank_key = self.rank_key.checked_add(event.rank_key).filter(|key| *key != i64::MIN)?;
         let tie_key = match (self.only_zeros, event.only_zeros) {
@@ -74,7 +74,8 @@ impl Entry {
     }
 }
 
-/// A score as a number of which larger is better, and back. `None` for `i64::MIN`, which no board accepts.
+/// A score as a number of which larger is better, and back. `None` for `i64::MIN`, which no board
+/// accepts.
 pub(crate) fn rank_key(score: i64, order: Order) -> Option<i64> {
     match order {
         Order::Desc => (score != i64::MIN).then_some(score),
@@ -82,8 +83,9 @@ pub(crate) fn rank_key(score: i64, order: Order) -> Option<i64> {
     }
 }
 
-/// The tiebreak above 51 bits of (2⁵¹ − 1 − microseconds since 2000), so that a larger tiebreak, then an
-/// earlier time, is larger; the same number as `centile.tie_key`. The time must be between 2000 and 2071.
+/// The tiebreak above 51 bits of (2⁵¹ − 1 − microseconds since 2000), so that a larger tiebreak,
+/// then an earlier time, is larger; the same number as `centile.tie_key`. The time must be between
+/// 2000 and 2071.
 pub(crate) fn tie_key(at: DateTime<Utc>, tiebreak: i16) -> i64 {
     (i64::from(tiebreak) << TIME_BITS) + LATEST - (at.timestamp_micros() - EPOCH)
 }

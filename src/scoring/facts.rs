@@ -3,18 +3,21 @@
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
 
 use super::entry::Entry;
 use crate::board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties};
 
-/// Everything that scoring needs to decide the events of one lane: the state that a batch begins with.
+/// Everything that scoring needs to decide the events of one lane: the state that a batch begins
+/// with.
 #[derive(Debug)]
 pub(crate) struct Facts {
     /// The rules of the board.
     pub(crate) rules: Rules,
     /// The database's clock. Imported events may not be later.
     pub(crate) now: DateTime<Utc>,
-    /// The time of all events without a time of their own: the clock, but not before the lane's last event.
+    /// The time of all events without a time of their own: the clock, but not before the lane's
+    /// last event.
     pub(crate) at: DateTime<Utc>,
     /// The periods that hold the events.
     pub(crate) periods: Vec<Period>,
@@ -108,8 +111,9 @@ pub(crate) struct History {
 pub(crate) struct Gain {
     /// `sum`: what the player has won in the period so far, without what was lost in between.
     pub(crate) won: i128,
-    /// `best`, `latest`: the rank key that the player came into the period with, or of the first event
-    /// in it. On `best` boards it may be any key that is high enough for all events of the batch.
+    /// `best`, `latest`: the rank key that the player came into the period with, or of the first
+    /// event in it. On `best` boards it may be any key that is high enough for all events of the
+    /// batch.
     pub(crate) base: Option<i64>,
 }
 
@@ -139,12 +143,7 @@ pub(crate) struct Content {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KnownAnswer {
     /// It is in the ledger.
-    Accepted {
-        /// Its id there.
-        transaction_id: i64,
-        /// What it made of the player's standings.
-        standings: Vec<Standing>,
-    },
+    Accepted(Accepted),
     /// It is in quarantine.
     Quarantined {
         /// Its id there.
@@ -156,9 +155,22 @@ pub(crate) enum KnownAnswer {
     },
 }
 
-/// A player's standing in one period right after an event.
+/// An event that is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    /// Its id there.
+    pub(crate) transaction_id: i64,
+    /// The time it counts for.
+    pub(crate) at: DateTime<Utc>,
+    /// The player's standings after it; none for an imported event.
+    pub(crate) standings: Vec<Standing>,
+}
+
+/// A player's standing in one period right after an event.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Standing {
+    /// Internal id of the player.
+    pub(crate) user_id: i64,
     /// Internal id of the period.
     pub(crate) period_id: i64,
     /// Name of the period.

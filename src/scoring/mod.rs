@@ -1,4 +1,5 @@
-//! What becomes of score events: outcomes, and the entries that they change. Pure, without I/O and without a clock.
+//! What becomes of score events. [`decide`] is pure: it knows the rules and folds events into
+//! entries, without I/O and without a clock. [`write`] brings it together with the database.
 
 mod decide;
 mod entry;
@@ -7,3 +8,14 @@ mod refusal;
 mod rules;
 #[cfg(test)]
 mod tests;
+mod write;
+
+pub(crate) use decide::{Decided, Decisions, Pending, Source};
+pub(crate) use entry::{Entry, reached_at};
+pub(crate) use facts::{
+    Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, Standing,
+};
+pub(crate) use refusal::{Refusal, Violation};
+pub(crate) use rules::limited_periods;
+pub use write::Submitted;
+pub(crate) use write::{Answer, Lane};

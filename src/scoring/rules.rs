@@ -8,7 +8,8 @@ use super::{
 };
 use crate::board::Mode;
 
-/// Events of one player that may wait in quarantine. Further ones are refused, so that a flood fills nothing.
+/// Events of one player that may wait in quarantine. Further ones are refused, so that a flood
+/// fills nothing.
 const WAITING_MAX: u32 = 100;
 
 /// What the rules count of one player while a batch is decided. Only accepted events count.
@@ -45,10 +46,11 @@ impl Tally {
 
     /// The first rule that an event breaks.
     ///
-    /// A player's gain in a period is, on `sum` boards, what the player has won in it; what was lost in
-    /// between makes no room for more. On `best` and `latest` boards it is how much better the score is
-    /// than the one that the player came into the period with; of a player who had none, than the first
-    /// in it. There a score that is no better than the player's best in the period is no gain.
+    /// A player's gain in a period is, on `sum` boards, what the player has won in it; what was
+    /// lost in between makes no room for more. On `best` and `latest` boards it is how much better
+    /// the score is than the one that the player came into the period with; of a player who had
+    /// none, than the first in it. There a score that is no better than the player's best in the
+    /// period is no gain.
     pub(super) fn broken(&self, facts: &Facts, event: &Pending) -> Option<Violation> {
         let rules = &facts.rules;
         let broken = |rule, detail| Some(Violation { rule, detail });
@@ -62,9 +64,10 @@ impl Tally {
         self.gains.iter().find_map(|gain| {
             let gained = gain.after(rules, key, self.first)?;
             let period = &facts.periods[gain.period].name;
-            (gained > i128::from(gain.limit)).then(|| ()).and_then(|()| {
-                broken(Rule::GainTooLarge, format!("{} in {period}, not {gained}", gain.limit))
-            })
+            if gained <= i128::from(gain.limit) {
+                return None;
+            }
+            broken(Rule::GainTooLarge, format!("{} in {period}, not {gained}", gain.limit))
         })
     }
 
@@ -109,10 +112,6 @@ pub(crate) fn limited_periods(facts: &Facts) -> impl Iterator<Item = (usize, i64
 
 /// Points that the board does not accept in one event.
 pub(super) fn out_of_bounds(rules: &Rules, points: i64) -> Option<Violation> {
-    let Rules { points_min, points_max, .. } = rules;
-    let is_within = (*points_min..=*points_max).contains(&points);
-    (!is_within).then(|| Violation {
-        rule: Rule::PointsOutOfBounds,
-        detail: format!("{points_min} to {points_max}"),
-    })
+    let Rules { points_min, points_max, .. } = *rules;
+    (!(points_min..=points_max).contains(&points)).then(|| Violation::out_of_bounds(points_min, points_max))
 }

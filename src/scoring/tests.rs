@@ -6,7 +6,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _}
 use super::{
     decide::{Change, Decided, Pending, Source, decide},
     entry::{Entry, ScoredEvent, reached_at, tie_key},
-    facts::{Content, Facts, Gain, KnownAnswer, KnownEvent, Period, Player, Rules, Standing},
+    facts::{Accepted, Content, Facts, Gain, KnownAnswer, KnownEvent, Period, Player, Rules, Standing},
     refusal::{Refusal, Rule},
 };
 use crate::board::{Mode, OnViolation, Order, PeriodKind, Ties};
@@ -44,7 +44,7 @@ fn facts(mode: Mode, order: Order, players: usize) -> Facts {
             period(PeriodKind::AllTime, "all_time", 1, -1_000_000, 1_000_000),
             period(PeriodKind::Week, "week:2024-01-15", 2, -500, 500_000),
         ],
-        players: (0..players).map(|id| Player { id: Some(id as i64 + 1), ..Player::default() }).collect(),
+        players: (1..).take(players).map(|id| Player { id: Some(id), ..Player::default() }).collect(),
         entries: HashMap::new(),
         known: HashMap::new(),
     }
@@ -83,7 +83,8 @@ fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Ent
             Some(Entry { rank_key: sign * sum, tie_key: tie_key(reached, 0), only_zeros })
         }
         Mode::Best => {
-            let best = events.iter().max_by_key(|event| (sign * event.points, event.tiebreak, -event.at.timestamp_micros()));
+            let best =
+                events.iter().max_by_key(|event| (sign * event.points, event.tiebreak, -event.at.timestamp_micros()));
             best.map(single)
         }
         Mode::Latest => events.iter().max_by_key(|event| event.at).map(single),
@@ -121,7 +122,8 @@ fn entries_are_what_the_set_of_events_makes_of_them_in_any_batches() {
                 };
                 for (ranking_id, from, until) in [(11, -1_000_000, 1_000_000), (12, -500, 500_000)] {
                     let holds = time(from) <= scored.at && scored.at < time(until);
-                    let last_reset = facts.players[one.player].resets.iter().filter(|reset| **reset >= time(from)).max();
+                    let last_reset =
+                        facts.players[one.player].resets.iter().filter(|reset| **reset >= time(from)).max();
                     if holds && last_reset.is_none_or(|reset| scored.at >= *reset) {
                         counted.entry((ranking_id, one.player)).or_default().push(scored);
                     }
@@ -146,7 +148,10 @@ fn each_live_event_is_answered_with_the_standings_before_and_after_it() {
     let standings = |decided: &Decided| match decided {
         Decided::Accepted { at, standings } => {
             assert_eq!(*at, facts.at);
-            standings.iter().map(|Standing { period, score, was, .. }| (period.clone(), *score, was.map(|was| was.0))).collect()
+            standings
+                .iter()
+                .map(|Standing { period, score, was, .. }| (period.clone(), *score, was.map(|was| was.0)))
+                .collect()
         }
         _ => Vec::new(),
     };
@@ -202,7 +207,7 @@ fn an_id_makes_an_event_count_once() {
     let mut facts = facts(Mode::Sum, Order::Desc, 2);
     let known = |points, at| KnownEvent {
         content: Content { points, tiebreak: None, reason: Some("won".to_owned()), at },
-        answer: KnownAnswer::Accepted { transaction_id: 9, standings: Vec::new() },
+        answer: KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }),
     };
     facts.known.insert((0, "old".to_owned()), known(5, time(3)));
     let with = |player, points, id: &str, reason: Option<&str>| Pending {
@@ -222,7 +227,10 @@ fn an_id_makes_an_event_count_once() {
             with(0, 3, "new", None),
         ],
     );
-    assert_eq!(decided[0], Decided::Known(KnownAnswer::Accepted { transaction_id: 9, standings: Vec::new() }));
+    assert_eq!(
+        decided[0],
+        Decided::Known(KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }))
+    );
     assert_eq!(decided[1], Decided::Refused(Refusal::IdConflict));
     assert!(matches!(decided[2], Decided::Accepted { .. }), "ids belong to one player");
     assert!(matches!(decided[3], Decided::Refused(Refusal::Broken(_))));
@@ -232,7 +240,10 @@ fn an_id_makes_an_event_count_once() {
     // An imported event repeats one with the same time.
     let at = |seconds| Pending { at: Some(time(seconds)), ..with(0, 5, "old", Some("won")) };
     let decided = decide(&facts, Source::Import, &[at(3), at(4)]).map(|decisions| decisions.events);
-    assert!(matches!(decided.as_deref(), Ok([Decided::Known(_), Decided::Refused(Refusal::IdConflict)])), "{decided:?}");
+    assert!(
+        matches!(decided.as_deref(), Ok([Decided::Known(_), Decided::Refused(Refusal::IdConflict)])),
+        "{decided:?}"
+    );
 }
 
 #[test]

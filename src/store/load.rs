@@ -31,7 +31,7 @@ pub(crate) struct Writing<'a> {
 pub(crate) struct Refused {
     /// Its number in the file.
     pub(crate) line: i64,
-    /// Why, as `record_scores` says it.
+    /// Why, by its name in `refuse_load_lines`.
     pub(crate) outcome: String,
     /// As it stands in the file.
     pub(crate) raw: String,

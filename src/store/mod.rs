@@ -4,6 +4,7 @@ pub mod migrate;
 
 pub(crate) mod archive;
 pub(crate) mod audit;
+pub(crate) mod batch;
 pub(crate) mod board;
 pub(crate) mod closing;
 mod error;
@@ -98,6 +99,8 @@ impl Store {
             // anew whenever it is called from one of those and then from elsewhere: 0.3 ms in place of 0.03.
             ("search_path", "pg_catalog,pg_temp"),
             ("statement_timeout", &limit),
+            // An instance that stops in the middle of a batch keeps the lane's lock no longer.
+            ("idle_in_transaction_session_timeout", &limit),
             // What is acknowledged must outlive a crash, whatever the server's own default is.
             ("synchronous_commit", "on"),
             // The functions look again after they have waited for a lock.
@@ -135,8 +138,8 @@ impl Store {
             }
         };
         // Long work is not slow work: it tells by itself how far it is.
-        let patient =
-            direct.clone().options(everywhere).options([("statement_timeout", "0")]).disable_statement_logging();
+        let unlimited = [("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")];
+        let patient = direct.clone().options(everywhere).options(unlimited).disable_statement_logging();
         let keepers = pool(KEEPER_CONNECTIONS, &reading);
         let (readers, rounds) = (pool(*read_connections, &reading), pool(ROUND_CONNECTIONS, &reading));
         let few = WARM_CONNECTIONS.min(write_connections / 2);

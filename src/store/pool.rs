@@ -1,10 +1,12 @@
 //! Connections to PostgreSQL, each statement with a limit on its time.
 //!
-//! A server that has gone silent, frozen or cut off without a word, lets a connection wait for ever: TCP notices nothing, and sqlx
-//! has no limit of its own. So each statement has one here, and so has the test that a connection passes before it goes back.
+//! A server that has gone silent, frozen or cut off without a word, lets a connection wait for
+//! ever: TCP notices nothing, and sqlx has no limit of its own. So each statement has one here, and
+//! so has the test that a connection passes before it goes back.
 //!
-//! Where it pays, a few connections are used before all others. A connection makes a plan of its own for each of the 100 bucket tables, and sqlx's pool
-//! hands its connections out in turn: over many of them batches took twice as long as over two, long after the start.
+//! Where it pays, a few connections are used before all others. A connection makes a plan of its
+//! own for each of the 100 bucket tables, and sqlx's pool hands its connections out in turn: over
+//! many of them batches took twice as long as over two, long after the start.
 
 use std::{io, time::Duration};
 
@@ -14,17 +16,21 @@ use futures::{
     stream::{self, BoxStream},
 };
 use sqlx::{
-    Describe, Either, Execute, Executor, PgPool, Postgres, SqlStr,
+    AssertSqlSafe, Describe, Either, Execute, Executor, PgPool, Postgres, SqlStr,
     pool::PoolConnection,
     postgres::{PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
 };
 use tokio::time::timeout;
 
-use super::{error::has_other_columns, pooler::Opening};
+use super::{
+    error::has_other_columns,
+    pooler::{Nameless, Opening},
+};
 
 /// How long to wait for one of the few that has to be made.
 const CONNECTED: Duration = Duration::from_millis(250);
-/// How long a connection that comes back may take to show that it is well; one whose statement was given up waits for that to end.
+/// How long a connection that comes back may take to show that it is well; one whose statement was
+/// given up waits for that to end.
 const SHOWN_WELL: Duration = Duration::from_secs(2);
 
 /// Some connections.
@@ -34,7 +40,8 @@ pub(super) struct Pool {
     others: PgPool,
     /// How long a statement may take, with its way there and back.
     limit: Duration,
-    /// What every statement's transaction begins with, where sessions are shared; elsewhere a statement is sent alone.
+    /// What every statement's transaction begins with, where sessions are shared; elsewhere a
+    /// statement is sent alone.
     opening: Option<Opening>,
 }
 
@@ -42,7 +49,8 @@ pub(super) struct Pool {
 #[derive(Debug, Clone)]
 struct Few {
     pool: PgPool,
-    /// How long to wait for one of them: even one that is free comes back a moment after its statement, when it has answered a ping.
+    /// How long to wait for one of them: even one that is free comes back a moment after its
+    /// statement, when it has answered a ping.
     soon: Duration,
 }
 
@@ -63,7 +71,8 @@ fn silent(what: &'static str) -> sqlx::Error {
 }
 
 impl Pool {
-    /// All that `others` has, one after the other. With an `opening` they lead to a pooler that shares sessions.
+    /// All that `others` has, one after the other. With an `opening` they lead to a pooler that
+    /// shares sessions.
     pub(super) fn new(others: PgPool, limit: Duration, opening: Option<Opening>) -> Self {
         Self { few: None, others, limit, opening }
     }
@@ -77,7 +86,8 @@ impl Pool {
         if let Some(Few { pool, soon }) = &self.few {
             // A connection that is to be made takes longer.
             let is_whole = pool.size() == pool.options().get_max_connections();
-            // Where PostgreSQL has no place for one more, the others may still have one that is idle.
+            // Where PostgreSQL has no place for one more, the others may still have one that is
+            // idle.
             if let Ok(Ok(connection)) = timeout(if is_whole { *soon } else { CONNECTED }, pool.acquire()).await {
                 return Ok(connection);
             }
@@ -93,9 +103,11 @@ impl Pool {
         self.hold().await?.steps(query).await
     }
 
-    /// One of the connections, for several statements in turn: it is tested once, when it goes back.
+    /// One of the connections, for several statements in turn: it is tested once, when it goes
+    /// back.
     pub(super) async fn hold(&self) -> sqlx::Result<Held> {
-        Ok(Held { connection: self.acquire().await?, limit: self.limit, opening: self.opening.clone() })
+        let connection = self.acquire().await?;
+        Ok(Held { connection, limit: self.limit, opening: self.opening.clone(), is_in_transaction: false })
     }
 
     /// How many connections there are, and how many of them are idle.
@@ -120,16 +132,58 @@ pub(super) struct Held {
     connection: PoolConnection<Postgres>,
     limit: Duration,
     opening: Option<Opening>,
+    is_in_transaction: bool,
+}
+
+impl Drop for Held {
+    /// A transaction that has not ended ends with its session.
+    fn drop(&mut self) {
+        if self.is_in_transaction {
+            self.connection.close_on_drop();
+        }
+    }
 }
 
 impl Held {
+    /// Begins a transaction with `first`, a statement without parameters, in one round trip. The
+    /// statements that follow belong to it, until [`Self::commit`] or [`Self::roll_back`].
+    pub(super) async fn begin(&mut self, first: &str) -> sqlx::Result<()> {
+        let opening = self.opening.as_ref().map_or("BEGIN", Opening::text);
+        let statements = format!("{opening}; {first}");
+        self.is_in_transaction = true;
+        self.run(statements).await
+    }
+
+    /// Commits the transaction.
+    pub(super) async fn commit(&mut self) -> sqlx::Result<()> {
+        self.end("COMMIT").await
+    }
+
+    /// Rolls the transaction back.
+    pub(super) async fn roll_back(&mut self) -> sqlx::Result<()> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(&mut self, how: &str) -> sqlx::Result<()> {
+        self.run(how.to_owned()).await?;
+        self.is_in_transaction = false;
+        Ok(())
+    }
+
+    /// Runs statements of this program, without parameters, in one round trip.
+    async fn run(&mut self, statements: String) -> sqlx::Result<()> {
+        let running = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(statements)));
+        timeout(self.limit, running).await.unwrap_or_else(|_| Err(silent("a statement was not answered"))).map(drop)
+    }
+
     async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &mut self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let Self { connection, limit, opening } = self;
+        let Self { connection, limit, opening, is_in_transaction } = self;
         let steps = timeout(*limit, async {
             match opening {
+                Some(_) if *is_in_transaction => connection.fetch_many(Nameless(query)).try_collect().await,
                 Some(opening) => opening.steps(connection, query).await,
                 None => connection.fetch_many(query).try_collect().await,
             }
@@ -138,11 +192,13 @@ impl Held {
         if let Ok(Err(sqlx::Error::Database(error))) = &steps
             && has_other_columns(error.as_ref())
         {
-            // A migration has changed what the statement gives. It is prepared anew on a connection that does not know it.
+            // A migration has changed what the statement gives. It is prepared anew on a connection
+            // that does not know it.
             connection.close_on_drop();
         }
         if opening.is_some() && matches!(steps, Err(_) | Ok(Err(sqlx::Error::PoolTimedOut))) {
-            // Its transaction may still begin, and would keep a session of the pooler's while the connection waits here to be used again.
+            // Its transaction may still begin, and would keep a session of the pooler's while the
+            // connection waits here to be used again.
             connection.close_on_drop();
         }
         steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))

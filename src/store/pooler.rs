@@ -45,6 +45,11 @@ impl Opening {
         Self { text: text.into(), patience }
     }
 
+    /// Its statements.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// What a statement gives in a transaction of its own. Given up half-way, it is rolled back when its connection goes back.
     pub(super) async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &self,
@@ -61,7 +66,7 @@ impl Opening {
 }
 
 /// A statement that is parsed each time, under no name.
-struct Nameless<E>(E);
+pub(super) struct Nameless<E>(pub(super) E);
 
 impl<'q, E: Execute<'q, Postgres>> Execute<'q, Postgres> for Nameless<E> {
     fn sql(self) -> SqlStr {

@@ -61,7 +61,7 @@ const BOARDS: &str = "
     SELECT centile.create_season('race', 'spring', now() + interval '1 day', now() + interval '9 days')";
 
 const ACTS: &str = "
-    SELECT centile.submit_score('arena', 'p' || n, n % 9, 'now', 'live ' || n) FROM generate_series(1, 80) AS n;
+    SELECT testing.submit_score('arena', 'p' || n, n % 9, 'now', 'live ' || n) FROM generate_series(1, 80) AS n;
     SELECT centile.ban_user('arena', 'p3', true), centile.reset_player('arena', 'p4');
     SELECT centile.void_score('arena', max(transaction_id)) FROM centile.score_history WHERE board = 'arena' AND kind = 'score'";
 

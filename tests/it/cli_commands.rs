@@ -168,6 +168,17 @@ async fn players_are_named_banned_and_reset() {
     assert_eq!(standing().await, Some(10));
 
     let transaction = transaction.unwrap();
+    let submit = |more: &[&str]| {
+        run(&db, &[&["score", "submit", "cli", "7", "--board", "main", "--id", "cli-1"], more].concat())
+    };
+    let first = submit(&[]).well();
+    assert!(first.starts_with("transaction") && first.contains("all_time"), "{first}");
+    assert!(submit(&[]).well().contains("(repeated)"));
+    submit(&["--reason", "other content"]).refused(1, &["other content"]);
+    submit(&["--reason", &"x".repeat(257)]).refused(2, &["--reason", "256"]);
+    run(&db, &["score", "submit", "cli", "1", "--board", "nowhere"]).refused(1, &["no board", "nowhere"]);
+    run(&db, &["score", "submit", "cli", "many", "--board", "main"]).refused(2, &["POINTS"]);
+
     let void = run(&db, &["score", "void", &transaction, "--board", "main", "--reason", "a bug"]);
     assert_eq!(void.well(), format!("score transaction {transaction} of board main is void\n"));
     assert_eq!(standing().await, Some(5));
@@ -191,7 +202,8 @@ async fn players_are_named_banned_and_reset() {
 #[tokio::test]
 async fn help_names_every_setting_and_no_secret() {
     let commands = ["serve", "demo", "migrate", "board create", "board list", "board show", "key create", "key list"];
-    let more = ["key revoke", "user show", "user set", "user ban", "user unban", "score void", "score reset"];
+    let more =
+        ["key revoke", "user show", "user set", "user ban", "user unban", "score submit", "score void", "score reset"];
     let everywhere =
         ["DATABASE_URL", "REDIS_URL", "REDIS_PREFIX", "CENTILE_MASTER_KEY", "CENTILE_LOG", "CENTILE_LOG_FORMAT"];
     let instance = "LISTEN WORKERS DEFAULT_BOARD BODY_LIMIT READ_CONNECTIONS WRITE_CONNECTIONS NO_MAINTENANCE CONNECTIONS CLIENT_TIMEOUT \

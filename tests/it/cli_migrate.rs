@@ -10,7 +10,7 @@ use sqlx::{query, query_as, query_scalar};
 
 use crate::{
     sql_property::layout,
-    support::{TestDb, audit, centile, folder, layout as support_layout},
+    support::{TESTING, TestDb, audit, centile, folder, layout as support_layout},
 };
 
 /// The command, run to its end.
@@ -216,7 +216,8 @@ async fn rankings_of_the_second_schema_keep_their_players_counts_and_ranks() {
     // What was kept can be written to, and kept in shape.
     support_layout::aim(&mut connection, "main", 4, 0).await;
     assert!(support_layout::keep(&mut connection, 1, async |_, _, _| {}).await > 0);
-    query("SELECT centile.ensure_ledger_months(), centile_store.record_scores(1, 0::smallint, '{p60}', '{0}', '{NULL}', '{NULL}', '{NULL}')")
+    db.execute(TESTING).await;
+    query("SELECT centile.ensure_ledger_months(), testing.record_scores(1, 0::smallint, '{p60}', '{0}')")
         .execute(&pool)
         .await
         .unwrap();

@@ -18,13 +18,13 @@ const PAST: &str = "
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, '{2024-01-03 12:00Z,2024-01-10 12:00Z}');
-    SELECT count(r.outcome)
+    SELECT count(r)
     FROM (SELECT centile.lane_hash('p' || lpad((n % 300 + 1)::text, 3, '0')) % 2 AS lane,
                  array_agg('p' || lpad((n % 300 + 1)::text, 3, '0') ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 80 ORDER BY n) AS points,
                  array_agg('2024-01-01Z'::timestamptz + n * interval '20 minutes' ORDER BY n) AS times
           FROM generate_series(0, 999) n GROUP BY 1) e
-    CROSS JOIN LATERAL centile_store.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r;
+    CROSS JOIN LATERAL testing.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r;
     SELECT centile.ban_user('arena', 'p005', true);
     SELECT centile.void_score('arena', 100);
     SELECT centile.reset_player('arena', 'p009')";

@@ -26,7 +26,7 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
         db.execute(&format!(
             "UPDATE centile_store.boards SET stripe_target = 5, balance_from = 50;
              SELECT centile.ensure_users(array_agg('p' || n)) FROM generate_series(1, 100) n;
-             SELECT count(*) FROM generate_series(1, 100) n CROSS JOIN LATERAL centile.submit_score('{board}', 'p' || n, n % 15)"
+             SELECT count(*) FROM generate_series(1, 100) n CROSS JOIN LATERAL testing.submit_score('{board}', 'p' || n, n % 15)"
         ))
         .await;
     }

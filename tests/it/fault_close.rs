@@ -19,12 +19,12 @@ const PAST: &str = "
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, ARRAY(SELECT generate_series('2024-01-01 12:00Z'::timestamptz, '2024-02-03', '1 week')));
-    SELECT count(r.outcome)
+    SELECT count(r)
     FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 1000 + 1) % 4 AS lane, array_agg('p' || n % 1000 + 1 ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 500 ORDER BY n) AS points,
                  array_agg('2024-01-01Z'::timestamptz + n * interval '1000 seconds' ORDER BY n) AS times
           FROM generate_series(1, 3000) n GROUP BY 1, 2) e
-    CROSS JOIN LATERAL centile_store.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r;
+    CROSS JOIN LATERAL testing.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r;
     SELECT centile.ban_user('arena', 'p5', true);
     SELECT centile.void_score('arena', 100)";
 
@@ -138,7 +138,7 @@ async fn a_restored_database_has_its_archives_and_nothing_of_the_old_life() {
         serde_json::from_str(&answer.text().await.expect("a body")).expect("JSON")
     };
     let old = spawn(url.clone()).await.expect("a service");
-    sqlx::raw_sql("SELECT centile.submit_score('arena', 'p7', 1000000)").execute(&pool).await.expect("a score");
+    sqlx::raw_sql("SELECT testing.submit_score('arena', 'p7', 1000000)").execute(&pool).await.expect("a score");
     correct("p9");
     run_at(&url, &["refresh", "--board", "arena", "--period", "week:2024-01-08", "--by", "me"]).well();
     assert_eq!(read(&old, "/p7").await["rank"], 1);

@@ -71,7 +71,7 @@ async fn what_is_written_at_psql_is_committed_as_durably() {
     db.execute(WATCH_COMMITS).await;
     for setting in ["off", "local"] {
         for act in [
-            "FROM centile.submit_score('arena', 'ann', 10)",
+            "testing.submit_score('arena', 'ann', 5)",
             "centile.void_score('arena', max(id)) FROM centile_store.score_transactions",
             "centile.reset_player('arena', 'ann')",
             "centile.ban_user('arena', 'ann', true)",

@@ -16,12 +16,12 @@ const PAST: &str = "
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 3000) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, '{2024-01-03 12:00Z}');
-    SELECT count(r.outcome)
+    SELECT count(r)
     FROM (SELECT n / 1000 AS batch, centile.lane_hash('p' || n % 3000 + 1) % 4 AS lane, array_agg('p' || n % 3000 + 1 ORDER BY n) AS users,
                  array_agg((n * 7919::bigint) % 500 ORDER BY n) AS points,
                  array_agg('2024-01-01Z'::timestamptz + n * interval '200 seconds' ORDER BY n) AS times
           FROM generate_series(1, 6000) n GROUP BY 1, 2) e
-    CROSS JOIN LATERAL centile_store.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r";
+    CROSS JOIN LATERAL testing.record_scores(1, e.lane::smallint, e.users, e.points, '{}', '{}', '{}', e.times) r";
 
 const REBUILD: &[&str] = &["rebuild", "--board", "arena", "--all", "--by", "dora"];
 

@@ -263,7 +263,8 @@ async fn untouched(pool: &PgPool) -> Vec<(String, String)> {
     let mut digests = Vec::new();
     for (table, wanted) in [
         ("centile_store.boards", format!("t.id = {OF}")),
-        ("centile_store.board_lanes", format!("t.board_id = {OF}")),
+        // Bans advance the lanes of all boards.
+        ("(SELECT board_id, lane, last_at FROM centile_store.board_lanes)", format!("t.board_id = {OF}")),
         ("centile_store.periods", format!("t.board_id = {OF}")),
         ("centile_store.score_transactions", format!("t.board_id = {OF}")),
         (

@@ -260,7 +260,7 @@ async fn nobody_passed_anybody_by_a_restore() {
     // Another state in another life of the database, as by one transaction.
     db.execute(
         "BEGIN;
-         SELECT centile.submit_score('main', 'bob', 20);
+         SELECT testing.submit_score('main', 'bob', 20);
          CREATE OR REPLACE FUNCTION centile.epoch() RETURNS text LANGUAGE sql STABLE AS $$SELECT text 'another0life'$$;
          COMMIT",
     )

@@ -45,6 +45,7 @@ mod outbox;
 mod pooler;
 mod rank_index;
 mod real_data;
+mod scoring_lane;
 mod secrets;
 mod sql_boundary;
 mod sql_contract;

@@ -26,11 +26,11 @@ pub async fn board(db: &TestDb, slug: &str) {
          SELECT centile.ensure_ledger_months('2024-01-15', '2024-01-20');
          SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day')))
          FROM centile.boards b WHERE b.slug = '{slug}';
-         SELECT r.outcome FROM centile.boards b
+         SELECT r FROM centile.boards b
          CROSS JOIN LATERAL (
             SELECT array_agg(u ORDER BY t, u) AS users, array_agg(length(u)::bigint + 40 ORDER BY t, u) AS points, array_agg(t + length(u) * interval '1 second' ORDER BY t, u) AS times
             FROM generate_series(timestamptz '2024-01-15 12:00Z', '2024-01-19 12:00Z', '1 day') t, unnest('{{ann,bob}}'::text[]) u) e
-         CROSS JOIN LATERAL centile_store.record_scores(b.board_id, 0::smallint, e.users, e.points, '{{}}', '{{}}', '{{}}', e.times) r
+         CROSS JOIN LATERAL testing.record_scores(b.board_id, 0::smallint, e.users, e.points, '{{}}', '{{}}', '{{}}', e.times) r
          WHERE b.slug = '{slug}'"
     ))
     .await;

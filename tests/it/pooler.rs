@@ -117,7 +117,7 @@ async fn a_transaction_that_was_given_up_keeps_no_session() {
     let db = TestDb::new().await;
     let pooler = Pooler::start(folder("pooler"), db.url(), 1, "");
     db.execute(
-        "SELECT centile.create_board('main', p_lanes => 1::smallint); SELECT centile.submit_score('main', 'ann', 5)",
+        "SELECT centile.create_board('main', p_lanes => 1::smallint); SELECT testing.submit_score('main', 'ann', 5)",
     )
     .await;
     let site = Site::of(serve(&db, &pooler, None, &["--pool-wait", "500"]).await, db.url());

@@ -110,7 +110,7 @@ async fn a_month_is_made_beside_a_dump_and_writers() {
     // The first score opens the periods, which does stop writers for a moment.
     db.execute("SELECT centile.create_board('arena', p_lanes => 4::smallint)").await;
     db.execute("SELECT centile.ensure_ledger_months()").await;
-    db.execute("SELECT centile.submit_score('arena', 'first', 1)").await;
+    db.execute("SELECT testing.submit_score('arena', 'first', 1)").await;
     let serve = spawn_serve(&db, None, PATIENT).await;
     let mut writers = Writers::begin(&serve, &key(db.url(), "server"));
     writers.go_on(WRITES).await;

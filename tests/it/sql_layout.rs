@@ -128,7 +128,7 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
             sqlx::query("ANALYZE").execute(&mut *writer).await.unwrap();
         }
         for player in 100 * part..100 * (part + 1) {
-            let score = sqlx::query("SELECT centile.submit_score('held', $1, $2)");
+            let score = sqlx::query("SELECT testing.submit_score('held', $1, $2)");
             score.bind(format!("player-{player}")).bind(i64::from(player)).execute(&mut *writer).await.unwrap();
         }
         sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *writer).await.unwrap();
@@ -374,7 +374,7 @@ async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i
             scores.push(score);
         }
     }
-    sqlx::query("SELECT centile.submit_score('main', u, s) FROM unnest($1::text[], $2::bigint[]) AS x (u, s)")
+    sqlx::query("SELECT testing.submit_score('main', u, s) FROM unnest($1::text[], $2::bigint[]) AS x (u, s)")
         .bind(users)
         .bind(scores)
         .execute(connection)

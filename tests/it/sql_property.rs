@@ -10,8 +10,9 @@ mod stored;
 
 pub use compare::same;
 
-use std::{collections::BTreeMap, env, ops::Range, thread};
+use std::{collections::BTreeMap, env, ops::Range, sync::Arc, thread};
 
+use centile::tested::Batches;
 use sqlx::{Connection as _, PgConnection};
 
 use self::board::Board;
@@ -72,7 +73,7 @@ async fn an_event_before_a_reset_neither_makes_nor_hides_an_overflow() {
     let mut source = Source::new(0);
     (source.rules.points_min, source.rules.points_max) = (-i64::MAX, i64::MAX);
     let players = make_players(&mut connection, &source.users).await;
-    let mut board = Board::create(&mut connection, &source, &players, "sums", 1).await;
+    let mut board = Board::create(&mut connection, &source, &players, "sums", 1, &batches(&db)).await;
     let user = source.users[0].clone();
     let score = |points, at| Event { user: user.clone(), points, tiebreak: None, reason: None, id: None, at };
     let earlier = Some(now());
@@ -89,14 +90,19 @@ async fn an_event_before_a_reset_neither_makes_nor_hides_an_overflow() {
     }
 }
 
+fn batches(db: &TestDb) -> Arc<Batches> {
+    Arc::new(Batches::new(db.url()).unwrap())
+}
+
 async fn run(db: &TestDb, seed: u64) {
     // Plans that are reused, and plans made for other tables: a connection per case, not per statement.
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     let mut source = Source::new(seed);
     let mut players = make_players(&mut connection, &source.users).await;
-    let mut boards = Vec::new();
+    let (mut boards, batches) = (Vec::new(), batches(db));
     for lanes in [1, 4] {
-        boards.push(Board::create(&mut connection, &source, &players, &format!("b{seed}-{lanes}"), lanes).await);
+        let slug = format!("b{seed}-{lanes}");
+        boards.push(Board::create(&mut connection, &source, &players, &slug, lanes, &batches).await);
     }
     let mut until_compared = 0;
     for _ in 0..amount(12, 20) {

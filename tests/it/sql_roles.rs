@@ -10,7 +10,7 @@ use crate::{
         readme,
         session::{READER, Session, code_of},
     },
-    support::{Serve, TestDb, centile},
+    support::{Serve, TESTING, TestDb, centile},
 };
 
 const SERVICE: &str = "centile_service";
@@ -172,11 +172,12 @@ async fn the_service_serves_and_closes_in_a_database_of_a_plain_owner() {
     ))
     .await;
     migrate_url(&owner_url).await.unwrap();
+    db.execute(TESTING).await;
     let url = db.login(&format!("IN ROLE {SERVICE}")).await.1;
 
     // By the functions: the sample has a week closed, into an archive of the owner's.
     let mut service = connect(&url).await;
-    raw_sql(AssertSqlSafe(readme::sample())).execute(&mut service).await.unwrap();
+    raw_sql(readme::SAMPLE).execute(&mut service).await.unwrap();
     let archive_owner: String =
         query_scalar("SELECT matviewowner::text FROM pg_matviews WHERE matviewname = 'main_week_2024_01_15'")
             .fetch_one(&mut service)

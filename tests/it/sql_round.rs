@@ -39,7 +39,7 @@ impl Board {
         db.execute(
             "SELECT centile.create_board('main', p_lanes => 2::smallint, p_periods => '{all_time}');
              SELECT centile.create_season('main', 'spring', now() - interval '1 day', now() + interval '9 days');
-             SELECT centile.submit_score('main', 'ann', 1)",
+             SELECT testing.submit_score('main', 'ann', 1)",
         )
         .await;
         let pool = db.pool().await;
@@ -66,7 +66,7 @@ impl Board {
     }
 
     async fn score(&self, user: &str, points: i64) {
-        self.db.execute(&format!("SELECT centile.submit_score('main', '{user}', {points})")).await;
+        self.db.execute(&format!("SELECT testing.submit_score('main', '{user}', {points})")).await;
     }
 
     /// Score and time of every entry of a ranking, by user id.
@@ -223,8 +223,8 @@ async fn a_round_tells_when_the_feed_does_not_have_all_changes() {
 async fn every_write_tells_the_feed_whom_it_changed() {
     let board = Board::new().await;
     let acts = [
-        ("a score", "SELECT centile.submit_score('main', 'bob', 5)"),
-        ("another", "SELECT centile.submit_score('main', 'bob', 5)"),
+        ("a score", "SELECT testing.submit_score('main', 'bob', 5)"),
+        ("another", "SELECT testing.submit_score('main', 'bob', 5)"),
         (
             "a void",
             "SELECT centile.void_score('main', max(transaction_id)) FROM centile.score_history WHERE board = 'main' AND kind = 'score'",
@@ -232,7 +232,7 @@ async fn every_write_tells_the_feed_whom_it_changed() {
         ("a ban", "SELECT centile.ban_user('main', 'bob', true)"),
         ("an unban", "SELECT centile.ban_user('main', 'bob', false)"),
         ("a reset", "SELECT centile.reset_player('main', 'bob')"),
-        ("a score after it", "SELECT centile.submit_score('main', 'bob', 1)"),
+        ("a score after it", "SELECT testing.submit_score('main', 'bob', 1)"),
     ];
     for (what, statement) in acts {
         let known = board.batches().await;
@@ -248,7 +248,7 @@ async fn every_write_tells_the_feed_whom_it_changed() {
     // A refused event changes nothing, and no listener gets an event.
     let known = board.batches().await;
     board.db.execute("SELECT centile.ban_user('main', 'bob', true)").await;
-    board.db.execute("SELECT centile.submit_score('main', 'bob', 5)").await;
+    board.db.execute("SELECT testing.submit_score('main', 'bob', 5)").await;
     let round = board.since(&known).await;
     assert_eq!((round.has_all_changes, round.user_ids), (true, Some(vec![board.id("bob").await])));
     let lanes = "SELECT sum(batch)::bigint FROM centile_store.board_lanes";

@@ -76,7 +76,7 @@ async fn voided_scores_are_no_activity() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "main", "").await;
     for (user, points) in [("ann", 5), ("ann", 7), ("bob", 11)] {
-        query("SELECT centile.submit_score('main', $1, $2)")
+        query("SELECT testing.submit_score('main', $1, $2)")
             .bind(user)
             .bind(points)
             .execute(&mut connection)
@@ -124,7 +124,7 @@ async fn a_period_is_seen_on_its_way() {
         "SELECT centile.ensure_users('{ann,bob,cyd}');
          SELECT centile.ensure_ledger_months(w.starts_at, w.ends_at), centile.open_periods(1, ARRAY[w.starts_at, now()])
          FROM centile.period_before('week', now(), 'UTC') w;
-         SELECT r.* FROM centile.period_before('week', now(), 'UTC') w, LATERAL centile_store.record_scores(1, 0::smallint,
+         SELECT r FROM centile.period_before('week', now(), 'UTC') w, LATERAL testing.record_scores(1, 0::smallint,
              '{ann,bob,cyd}', '{30,30,20}', '{}', '{}', '{}', ARRAY[w.starts_at, w.starts_at, w.starts_at + interval '5 hours']) r",
     )
     .execute(&mut connection)
@@ -205,7 +205,7 @@ async fn last_week_asks_no_other_period() {
         "SELECT centile.ensure_ledger_months(now() - interval '90 weeks', now());
          SELECT centile.open_periods(b.board_id, ARRAY(SELECT generate_series(now() - interval '80 weeks', now() - interval '1 week', '1 week')))
          FROM centile.boards b;
-         SELECT centile_store.record_scores(b.board_id, (centile.lane_hash('ann') % b.lanes)::smallint, '{ann}', '{7}', '{}', '{}', '{}', ARRAY[now() - interval '1 week'])
+         SELECT testing.record_scores(b.board_id, (centile.lane_hash('ann') % b.lanes)::smallint, '{ann}', '{7}', '{}', '{}', '{}', ARRAY[now() - interval '1 week'])
          FROM centile.boards b;
          UPDATE centile_store.periods SET state = 'closed', ranking_id = NULL, archive_revision = 1, archive_dropped_at = now()
          WHERE ends_at < now() - interval '8 days';
@@ -249,7 +249,7 @@ async fn buckets_say_which_scores_they_hold() {
             format!(", p_order => '{order}', p_periods => '{{all_time}}', p_layout_bounds => '{{10,20,30}}'");
         let mut connection = board(&db, slug, &settings).await;
         for points in [5, 10, 15, 29, 30, 31, 99] {
-            query("SELECT centile.submit_score($1, 'p' || $2, $2)")
+            query("SELECT testing.submit_score($1, 'p' || $2, $2)")
                 .bind(slug)
                 .bind(points)
                 .execute(&mut connection)

@@ -21,7 +21,7 @@ const CALLERS: usize = 16;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_service_is_killed() {
-    const KILLS: usize = 20;
+    const KILLS: usize = 100;
     let mut trial = Trial::begin(
         "kill-service",
         format!("kill -9 of the service under load, {KILLS} times"),
@@ -56,7 +56,7 @@ async fn the_service_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn postgresql_is_killed() {
-    const KILLS: usize = 10;
+    const KILLS: usize = 100;
     let mut trial = Trial::begin(
         "kill-postgresql",
         format!("kill -9 of PostgreSQL under load, {KILLS} times"),

@@ -66,7 +66,7 @@ impl Run {
         let db = TestDb::new().await;
         db.execute(
             "SELECT centile.create_board('arena', p_lanes => 2::smallint);
-             SELECT centile.submit_score('arena', 'ada', 50), centile.submit_score('arena', 'bob', 40)",
+             SELECT testing.submit_score('arena', 'ada', 50), testing.submit_score('arena', 'bob', 40)",
         )
         .await;
         let serve = spawn_serve(&db, Some(&redis_url().await), &["--default-board", "arena", "--log", "warn"]).await;

@@ -1,5 +1,7 @@
 //! What closing and imports have to do with each other.
 
+use centile::tested::{Batches, Submitted};
+
 use super::*;
 
 #[tokio::test]
@@ -27,14 +29,18 @@ async fn an_import_calls_off_a_closing_that_has_begun() {
     let at = cut_off().await.unwrap();
     assert!(at > first, "each try takes a cut-off of its own");
     assert!(!finish(first).await, "which only its own archive closes with");
-    let late = async || -> String {
-        sqlx::query_scalar(
-            "SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
-        )
-        .fetch_one(&pool)
-        .await
-        .unwrap()
+    let batches = Batches::new(db.url()).unwrap();
+    let p1_lane: i16 =
+        sqlx::query_scalar("SELECT (centile.lane_hash('p1') % 2)::smallint").fetch_one(&pool).await.unwrap();
+    let event = Submitted {
+        user_id: "p1",
+        points: 500,
+        tiebreak: None,
+        reason: None,
+        id: None,
+        at: Some("2024-01-03T12:00:00Z".parse().unwrap()),
     };
+    let late = async || batches.write(1, p1_lane, true, &[event]).await.unwrap().1[0].0;
     assert_eq!(late().await, "period_closed", "nothing enters after the cut-off");
     sqlx::query("SELECT centile_store.build_archive($1)").bind(week).execute(&pool).await.unwrap();
     let import: i64 =
@@ -84,7 +90,7 @@ async fn an_import_that_overtakes_a_comparison_is_no_damage() {
     .await;
     sqlx::raw_sql(
         "SELECT centile_store.begin_import(1, 'more.csv');
-         SELECT outcome FROM centile_store.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
+         SELECT testing.record_scores(1, (centile.lane_hash('p1') % 2)::smallint, '{p1}', '{500}', '{}', '{}', '{}', '{2024-01-03 12:00Z}')",
     )
     .execute(&mut *importer)
     .await

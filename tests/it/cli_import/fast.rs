@@ -48,20 +48,22 @@ fn random_file(seed: u64, events: u32, with_tiebreaks: bool) -> String {
     text
 }
 
-/// Ids that are known on a board, each with its content's hash and the time that was remembered.
-async fn ids(pool: &PgPool, board: &str) -> BTreeMap<String, (Vec<u8>, String)> {
-    let rows: Vec<(String, Vec<u8>, String)> = query_as(
-        "SELECT i.external_id, i.content_hash, i.result #>> '{occurred_at}'
-         FROM centile_store.transaction_ids i JOIN centile_store.boards b ON b.id = i.board_id
-         WHERE b.slug = $1 AND i.expires_at IS NULL AND i.result -> 'periods' = '{}'
-           AND EXISTS (SELECT FROM centile_store.score_transactions t
-                       WHERE t.board_id = b.id AND t.id = (i.result ->> 'transaction_id')::bigint)",
+/// Ids that are known on a board, each with the event that it belongs to.
+async fn ids(pool: &PgPool, board: &str) -> BTreeMap<(String, String), String> {
+    let rows: Vec<(String, String, String)> = query_as(
+        "SELECT u.external_id, i.external_id, concat_ws(' ', t.points, t.tiebreak, t.reason, t.occurred_at)
+         FROM centile_store.transaction_ids i
+         JOIN centile_store.boards b ON b.id = i.board_id
+         JOIN centile_store.users u ON u.id = i.user_id
+         JOIN centile_store.score_transactions t
+             ON t.board_id = b.id AND t.user_id = i.user_id AND t.id = i.transaction_id AND t.occurred_at = i.occurred_at
+         WHERE b.slug = $1 AND i.expires_at IS NULL AND coalesce(i.standings, '{}') = '{}'",
     )
     .bind(board)
     .fetch_all(pool)
     .await
     .unwrap();
-    rows.into_iter().map(|(id, hash, at)| (id, (hash, at))).collect()
+    rows.into_iter().map(|(user, id, event)| ((user, id), event)).collect()
 }
 
 /// Position, rank and player of every period of a board.

@@ -124,7 +124,7 @@ async fn every_act_of_the_command_line_and_of_psql_is_kept_with_a_name_and_no_se
     let secret = act(&["webhook", "set", "https://rewards.example.com/", "--board", "main"]);
     act(&["webhook", "set", "https://rewards.example.com/hook", "--board", "main"]);
     act(&["webhook", "remove", "--board", "main"]);
-    db.execute("SELECT centile.submit_score('main', 'ada', 5), centile.submit_score('main', 'bob', 5)").await;
+    db.execute("SELECT testing.submit_score('main', 'ada', 5), testing.submit_score('main', 'bob', 5)").await;
     act(&["score", "void", "1", "--board", "main"]);
     act(&["score", "reset", "ada", "--board", "main"]);
     act(&["user", "ban", "ada"]);

@@ -246,10 +246,10 @@ async fn an_instance_outlives_columns_that_a_migration_changed() {
     db.execute(
         "DO $$
          DECLARE
-             v_old text := pg_get_functiondef('centile_store.record_scores'::regproc);
+             v_old text := pg_get_functiondef('centile_store.commit_batch'::regproc);
          BEGIN
-             DROP FUNCTION centile_store.record_scores;
-             EXECUTE replace(replace(v_old, 'result json,', 'result jsonb,'), E'           e.result,\\n', E'           e.result::jsonb,\\n');
+             DROP FUNCTION centile_store.commit_batch;
+             EXECUTE replace(v_old, 'OUT crowded bigint[]', 'OUT crowded integer[]');
          END
          $$",
     )
@@ -267,7 +267,7 @@ async fn an_instance_outlives_columns_that_a_migration_changed() {
 #[tokio::test]
 async fn a_connection_that_cannot_be_had_again_keeps_nobody_from_those_that_are_there() {
     let db = TestDb::new().await;
-    db.execute("SELECT centile.create_board('main'); SELECT centile.submit_score('main', 'ada', 1)").await;
+    db.execute("SELECT centile.create_board('main'); SELECT testing.submit_score('main', 'ada', 1)").await;
     let (login, url) = db.login("IN ROLE centile_service").await;
     let flags = ["--read-connections", "4"].map(ToOwned::to_owned);
     let serve = tokio::task::spawn_blocking(move || Serve::spawn(&url, None, "full:", &flags)).await.unwrap();

@@ -39,7 +39,7 @@ async fn while_postgresql_is_away_it_is_told_once() {
     way.set(Way::Reset);
     stream.one("stale").await;
     way.set(Way::Open);
-    db.execute("SELECT centile.submit_score('main', 'bob', 50)").await;
+    db.execute("SELECT testing.submit_score('main', 'bob', 50)").await;
     let next = stream.next().await.unwrap();
     let changed = if next.kind == "changed" { next.data } else { stream.one("changed").await };
     assert_eq!(rows(&changed["scores"]), [("bob".to_owned(), 50, 1), ("ada".to_owned(), 40, 2)]);

@@ -114,7 +114,7 @@ async fn postgresql_is_asked_as_often_for_fifty_as_for_one() {
         let before = logged(&site, &format!("before-{listeners}")).await;
         for _ in 0..CHANGES {
             // By SQL, so that the service has no statements but those of its looks.
-            db.execute("SELECT centile.submit_score('main', 'bob', 1)").await;
+            db.execute("SELECT testing.submit_score('main', 'bob', 1)").await;
             score += 1;
             let is_shown = |event: &Event| event.data["scores"][1]["score"] == score;
             join_all(streams.iter_mut().map(|stream| stream.until(is_shown))).await;

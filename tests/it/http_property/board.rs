@@ -127,7 +127,7 @@ impl Board {
                 }
             };
             let before = row.map(|row| self.entries(row.user, at));
-            self.oracle.take(event, verdict, row);
+            self.oracle.take(event, row);
             if let (Some(row), Some(before)) = (row, before) {
                 let after = self.entries(row.user, at);
                 let told =

@@ -19,7 +19,7 @@ async fn answered(site: &Site, path: &str) -> Answer {
 }
 
 async fn score(db: &TestDb, sums: &mut Sums, user: &str, points: i64) {
-    db.execute(&format!("SELECT centile.submit_score('main', '{user}', {points})")).await;
+    db.execute(&format!("SELECT testing.submit_score('main', '{user}', {points})")).await;
     sums.add(user, points);
 }
 
@@ -47,7 +47,7 @@ async fn an_earlier_state_of_the_database_is_answered_at_once() {
     let mut sums = Sums::default();
     for n in 0..20 {
         score(&db, &mut sums, &format!("p{n}"), n * 5 % 13).await;
-        db.execute(&format!("SELECT centile.submit_score('beside', 'p{n}', 1)")).await;
+        db.execute(&format!("SELECT testing.submit_score('beside', 'p{n}', 1)")).await;
     }
     for round in 0..amount(2, 20) {
         let copy = db.copy().await;

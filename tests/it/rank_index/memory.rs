@@ -75,8 +75,8 @@ async fn an_instance_is_ready_once_its_boards_are_in_memory() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('main', p_periods => '{all_time}'), centile.create_board('other', p_periods => '{all_time}');
-         SELECT centile.submit_score('main', 'ada', 5);
-         SELECT centile.submit_score('main', 'bob', 3);",
+         SELECT testing.submit_score('main', 'ada', 5);
+         SELECT testing.submit_score('main', 'bob', 3);",
     )
     .await;
     // A load gets no further than the first bucket.

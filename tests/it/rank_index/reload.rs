@@ -40,7 +40,7 @@ async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
         // In one transaction, so that no round sees the batch in the feed: a newcomer, a player who moves, or a ban.
         let (user, points) = (format!("p{}", [3, 500 + round][usize::try_from(round % 2).unwrap()]), 40 + round);
         db.execute(&format!(
-            "BEGIN; SELECT centile.submit_score('main', '{user}', {points}); DELETE FROM centile_store.batch_changes; COMMIT"
+            "BEGIN; SELECT testing.submit_score('main', '{user}', {points}); DELETE FROM centile_store.batch_changes; COMMIT"
         ))
         .await;
         sums.add(&user, points);
@@ -48,7 +48,7 @@ async fn an_index_that_the_feed_no_longer_reaches_loads_anew() {
         assert!(loads(&pair) > usize::try_from(round).unwrap() + 1, "round {round}: it did not load anew");
         // One that the feed reaches does not load.
         let before = loads(&pair);
-        db.execute("SELECT centile.submit_score('main', 'p4', 2)").await;
+        db.execute("SELECT testing.submit_score('main', 'p4', 2)").await;
         sums.add("p4", 2);
         pair.shows("main", &sums).await;
         assert_eq!(loads(&pair), before, "the feed has that batch");

@@ -54,7 +54,8 @@ impl Session {
     /// A new database with the sample data.
     pub async fn new() -> Self {
         let db = TestDb::new().await;
-        db.execute(&readme::sample()).await;
+        assert!(readme::README.contains(r#"`centile key create --name "game server" --role server --board main`"#));
+        db.execute(readme::SAMPLE).await;
         let mut command = centile();
         command.args(readme::KEY_COMMAND).env("DATABASE_URL", db.url());
         let output = command.output().unwrap();

@@ -417,17 +417,13 @@ async fn record(connection: &mut PgConnection, board: i32, lane: i16, events: Ve
     let (users, points): (Vec<String>, Vec<i64>) =
         events.into_iter().map(|(player, points)| (name(player), points)).unzip();
     sqlx::query("SELECT centile.ensure_users($1)").bind(&users).execute(&mut *connection).await.unwrap();
-    let accepted: i64 = sqlx::query_scalar(
-        "SELECT count(*) FILTER (WHERE outcome = 'accepted')
-         FROM centile_store.record_scores($1, $2, $3, $4, $5, $5, array_fill(NULL::smallint, ARRAY[cardinality($5)]))",
-    )
-    .bind(board)
-    .bind(lane)
-    .bind(&users)
-    .bind(&points)
-    .bind(vec![None::<String>; users.len()])
-    .fetch_one(connection)
-    .await
-    .unwrap();
+    let accepted: i64 = sqlx::query_scalar("SELECT count(*) FROM testing.record_scores($1, $2, $3, $4)")
+        .bind(board)
+        .bind(lane)
+        .bind(&users)
+        .bind(&points)
+        .fetch_one(connection)
+        .await
+        .unwrap();
     assert_eq!(usize::try_from(accepted).unwrap(), users.len());
 }

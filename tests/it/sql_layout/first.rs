@@ -33,9 +33,7 @@ async fn play(db: &TestDb, day: &str, players: i64) {
          SELECT count(*) FROM (SELECT centile.lane_hash('p' || n) % 2 AS lane, array_agg('p' || n) AS users,
                                       array_agg(greatest(n - {players} / 3, 0)::bigint) AS points
                                FROM generate_series(1, {players}) AS n GROUP BY 1) x
-         CROSS JOIN LATERAL centile_store.record_scores(1, x.lane::smallint, x.users, x.points,
-             array_fill(NULL::text, ARRAY[cardinality(x.users)]), array_fill(NULL::text, ARRAY[cardinality(x.users)]),
-             array_fill(NULL::smallint, ARRAY[cardinality(x.users)]), array_fill(timestamptz '{day} 12:00Z', ARRAY[cardinality(x.users)]))"
+         CROSS JOIN LATERAL testing.record_scores(1, x.lane::smallint, x.users, x.points, p_times => array_fill(timestamptz '{day} 12:00Z', ARRAY[cardinality(x.users)]))"
     ))
     .await;
 }

@@ -1,7 +1,8 @@
 //! A board in the database beside its oracle: operations go to both, and their answers are compared.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
+use centile::tested::{Batches, Submitted};
 use chrono::{DateTime, TimeDelta, Utc};
 use rand::seq::SliceRandom as _;
 use serde_json::{Value, json};
@@ -52,10 +53,12 @@ pub struct Board {
     answers: HashMap<i64, Value>,
     /// Ids in the ledger of events by their number in [`Source::sent`].
     ids: HashMap<usize, i64>,
+    /// The service's way of writing.
+    writer: Arc<Batches>,
 }
 
-/// How `record_scores` answers an event.
-type Answer = (i32, String, bool, Option<Value>, i64);
+/// What is said of an event: its outcome, whether it repeats an earlier one, and what is told of an accepted one.
+type Answer = (&'static str, bool, Option<Value>);
 
 impl Board {
     /// Makes a board with the rules of `source`.
@@ -65,6 +68,7 @@ impl Board {
         players: &Players,
         slug: &str,
         lanes: i16,
+        batches: &Arc<Batches>,
     ) -> Self {
         let player_lanes = players.iter().map(|(user, player)| (player.internal_id, lane_of(user, lanes))).collect();
         let rules = source.rules;
@@ -105,6 +109,7 @@ impl Board {
             clock_was: None,
             answers: HashMap::new(),
             ids: HashMap::new(),
+            writer: Arc::clone(batches),
         }
     }
 
@@ -122,7 +127,9 @@ impl Board {
         lanes.shuffle(&mut source.rng);
         for lane in lanes {
             let of_lane = numbered.iter().filter(|(_, event)| lane_of(&event.user, self.lanes) == lane);
-            let of_lane: Vec<(usize, &Event)> = of_lane.copied().collect();
+            // A live event creates an unknown user; an import refuses it.
+            let is_known = |(_, event): &&(usize, &Event)| dated || players.contains_key(&event.user);
+            let of_lane: Vec<(usize, &Event)> = of_lane.filter(is_known).copied().collect();
             if !of_lane.is_empty() {
                 self.record_batch(connection, source, players, (lane, dated), &of_lane).await;
             }
@@ -140,25 +147,23 @@ impl Board {
         let before = now();
         let plain: Vec<&Event> = events.iter().map(|(_, event)| *event).collect();
         let open_first = dated && source.one_in(5);
-        let answers = self.send(connection, (lane, dated), &plain, open_first).await;
+        let (batch, answers) = self.send(connection, (lane, dated), &plain, open_first).await;
         self.find_periods(connection).await;
         assert_eq!(answers.len(), events.len(), "one answer for each event");
         let slices = self.slices();
         let last = self.last_at(lane);
         let mut took_any = false;
-        for (place, ((number, event), answer)) in (1..).zip(events.iter().zip(&answers)) {
+        for ((number, event), (outcome, repeated, result)) in events.iter().zip(&answers) {
             let user = players.get(&event.user);
-            let (event_place, outcome, repeated, result, batch) = answer;
             let given = result.as_ref().filter(|_| !repeated).map(|result| time_of(&result["occurred_at"]));
             let at = event.at.or(given).unwrap_or(last.map_or(before, |last| last.max(before)));
             let internal_id = user.map(|player| player.internal_id);
             let verdict = self.oracle.judge(event, internal_id, user.is_some_and(|player| player.marked), at, &slices);
-            assert_eq!(*event_place, place);
             let expected = match verdict {
                 Verdict::Accepted | Verdict::Repeated(_) => "accepted",
                 Verdict::Refused(reason) => reason,
             };
-            assert_eq!(outcome, expected, "{event:?} on {}", self.slug);
+            assert_eq!(*outcome, expected, "{event:?} on {}", self.slug);
             match verdict {
                 Verdict::Accepted => {
                     let user = internal_id.unwrap();
@@ -167,13 +172,13 @@ impl Board {
                     let id = result["transaction_id"].as_i64().unwrap();
                     assert!(!repeated && !self.numbers.contains_key(&id), "{result}");
                     let act = Act::Score { points: event.points, tiebreak: event.tiebreak };
-                    self.oracle.take(event, verdict, Some(Row { id, user, act, at }));
+                    self.oracle.take(event, Some(Row { id, user, act, at }));
                     let periods = if dated { json!({}) } else { self.answer(user, at, &was) };
                     assert_eq!(given, Some(at));
                     let in_call = last <= Some(at) && (before <= at && at <= now() || Some(at) == last);
                     assert!(event.at.is_some() || in_call, "{at} is the time of the call, {last:?} the lane's last");
                     assert_eq!(result["periods"], periods, "{event:?} on {}", self.slug);
-                    self.note(id, lane, *batch);
+                    self.note(id, lane, batch);
                     self.answers.insert(id, result.clone());
                     self.ids.insert(*number, id);
                     source.instants.push(at);
@@ -181,62 +186,47 @@ impl Board {
                 }
                 Verdict::Repeated(id) => {
                     assert_eq!((*repeated, result.as_ref()), (true, self.answers.get(&id)), "{event:?}");
-                    self.oracle.take(event, verdict, None);
+                    self.oracle.take(event, None);
                 }
                 Verdict::Refused(_) => {
                     assert_eq!(*result, None, "{outcome}: {event:?}");
-                    self.oracle.take(event, verdict, None);
+                    self.oracle.take(event, None);
                 }
             }
         }
         self.oracle.end_batch();
-        let batch = &mut self.batches[usize::from(lane.unsigned_abs())];
-        *batch += i64::from(took_any);
-        assert!(answers.iter().all(|answer| answer.4 == *batch), "all hold as of batch {batch}: {answers:?}");
+        let last = &mut self.batches[usize::from(lane.unsigned_abs())];
+        *last += i64::from(took_any);
+        assert_eq!(batch, *last, "{answers:?}");
     }
 
-    /// Calls `record_scores`; opens periods, as the service does, when that is what it asks for.
+    /// Writes a batch as the service does; the batch of the lane after it, and an answer for each event.
     async fn send(
         &self,
         connection: &mut PgConnection,
         (lane, dated): (i16, bool),
         events: &[&Event],
         open_first: bool,
-    ) -> Vec<Answer> {
-        let times: Option<Vec<Option<DateTime<Utc>>>> = dated.then(|| events.iter().map(|event| event.at).collect());
+    ) -> (i64, Vec<Answer>) {
         let past = |at: &DateTime<Utc>| *at <= now() && at.timestamp() > 1_500_000_000;
         let good: Vec<DateTime<Utc>> = events.iter().filter_map(|event| event.at).filter(past).collect();
         for at in &good {
             let statement = "SELECT centile.ensure_ledger_months($1, $1)";
             sqlx::query(statement).bind(at).execute(&mut *connection).await.unwrap();
         }
-        for attempt in 0..4 {
-            if open_first || dated && attempt > 0 {
-                let statement = "SELECT centile.open_periods($1, $2)";
-                sqlx::query(statement).bind(self.id).bind(&good).execute(&mut *connection).await.unwrap();
-            }
-            let answers = sqlx::query_as(
-                "SELECT event, outcome, repeated, result, batch
-                 FROM centile_store.record_scores($1, $2, $3, $4, $5, $6, $7, $8, p_open => $9)",
-            )
-            .bind(self.id)
-            .bind(lane)
-            .bind(events.iter().map(|event| event.user.clone()).collect::<Vec<_>>())
-            .bind(events.iter().map(|event| event.points).collect::<Vec<_>>())
-            .bind(events.iter().map(|event| event.reason.clone()).collect::<Vec<_>>())
-            .bind(events.iter().map(|event| event.id.clone()).collect::<Vec<_>>())
-            .bind(events.iter().map(|event| event.tiebreak).collect::<Vec<_>>())
-            .bind(&times)
-            .bind(attempt > 0)
-            .fetch_all(&mut *connection)
-            .await;
-            match answers {
-                Ok(answers) => return answers,
-                Err(error) if code(&error) == "CB001" => {}
-                Err(error) => panic!("{error}: {events:?}"),
-            }
+        if open_first {
+            let statement = "SELECT centile.open_periods($1, $2)";
+            sqlx::query(statement).bind(self.id).bind(&good).execute(&mut *connection).await.unwrap();
         }
-        panic!("CB001 again and again: {events:?}");
+        let submitted = events.iter().map(|event| Submitted {
+            user_id: &event.user,
+            points: event.points,
+            tiebreak: event.tiebreak,
+            reason: event.reason.as_deref(),
+            id: event.id.as_deref(),
+            at: event.at,
+        });
+        self.writer.write(self.id, lane, dated, &submitted.collect::<Vec<_>>()).await.unwrap()
     }
 
     /// What is said of each period in the answer to a live event, with the entries before it.
@@ -245,7 +235,7 @@ impl Board {
         for (period, was) in self.periods.iter().zip(was).filter(|(period, _)| period.slice.holds(at)) {
             let entry = self.oracle.entry(user, period.slice).unwrap();
             let was = was.map(|was| (self.rank_key(was.score), was.tie_key()));
-            let said = json!({"ranking_id": period.ranking_id, "user": user, "score": entry.score, "was": was});
+            let said = json!({"user": user, "score": entry.score, "was": was});
             periods.insert(period.selector.clone(), said);
         }
         periods.into()
@@ -291,6 +281,9 @@ impl Board {
         assert_eq!(changed.unwrap(), expected, "ban {banned} of {user} on {}", self.slug);
         if expected {
             self.take_act(connection, if banned { Act::Ban } else { Act::Unban }, internal_id).await;
+        } else if banned {
+            // Only so that a batch that has begun begins again.
+            self.batches[usize::from(self.player_lanes[&internal_id].unsigned_abs())] += 1;
         }
     }
 

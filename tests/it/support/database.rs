@@ -15,6 +15,10 @@ use super::{folder, folder_on_disk, next_number, wait::until};
 /// The migrated database that tests get copies of.
 const TEMPLATE: &str = "centile_template";
 
+/// Functions by which tests write scores from SQL.
+/// Functions that write scores from SQL.
+pub const TESTING: &str = include_str!("testing.sql");
+
 /// Settings of the shared PostgreSQL, which no test kills and nobody restores: it writes no more than queries need.
 const SHARED_SETTINGS: [(&str, &str); 7] = [
     ("full_page_writes", "off"),
@@ -43,6 +47,7 @@ async fn servers() -> &'static Servers {
             let redis = LocalRedis::start(&folder("redis")).unwrap();
             execute(&postgres.url("postgres"), format!("CREATE DATABASE {TEMPLATE}")).await.unwrap();
             migrate_url(&postgres.url(TEMPLATE)).await.unwrap();
+            execute(&postgres.url(TEMPLATE), TESTING.to_owned()).await.unwrap();
             Servers { postgres, redis }
         })
         .await
@@ -81,6 +86,7 @@ async fn migrated_data() -> &'static Path {
     let make = async || {
         let mut server = LocalPostgres::start(&folder("migrated"), PostgresOptions::ephemeral()).unwrap();
         migrate_url(&server.url("postgres")).await.unwrap();
+        execute(&server.url("postgres"), TESTING.to_owned()).await.unwrap();
         server.shut_down().unwrap();
         server
     };
@@ -219,7 +225,7 @@ impl TestDb {
 
     /// The schema as `pg_dump` writes it.
     pub fn dump(&self) -> String {
-        let text = self.pg_dump(&["--schema-only"]);
+        let text = self.pg_dump(&["--schema-only", "--exclude-schema=testing"]);
         // Newer versions put a random word in these two lines.
         text.lines()
             .filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"))

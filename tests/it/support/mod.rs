@@ -28,7 +28,7 @@ pub mod verdict;
 pub mod wait;
 
 pub use command::{Ran, make_key, run, run_at, spawn};
-pub use database::{TestDb, own_postgres, own_redis, redis_connection, redis_url};
+pub use database::{TESTING, TestDb, own_postgres, own_redis, redis_connection, redis_url};
 pub use import::{Files, Imported, import, import_stdin, spawn_import};
 pub use serve::{PATIENT, Serve, spawn_serve};
 

@@ -146,10 +146,10 @@ pub struct Oracle {
     pub rules: Rules,
     pub rows: Vec<Row>,
     voided: HashSet<i64>,
-    /// Ids that are remembered, with what they were given to.
-    known: HashMap<String, (Event, i64)>,
-    /// Ids of the batch being judged, with the verdict on the first event that was not refused for what it is itself.
-    in_batch: HashMap<String, (Event, Verdict)>,
+    /// Ids of players' events that are remembered, with the event and its row.
+    known: HashMap<(String, String), (Event, Row)>,
+    /// Those of the batch being judged.
+    in_batch: HashMap<(String, String), (Event, Row)>,
 }
 
 impl Oracle {
@@ -168,11 +168,20 @@ impl Oracle {
         at: DateTime<Utc>,
         periods: &[Slice],
     ) -> Verdict {
-        let known = event.id.as_ref().and_then(|id| self.known.get(id));
-        let earlier = event.id.as_ref().and_then(|id| self.in_batch.get(id));
-        if let Some((first, row)) = known {
-            return if first == event { Verdict::Repeated(*row) } else { Verdict::Refused("id_conflict") };
+        let key = event.id.clone().map(|id| (event.user.clone(), id));
+        // One without a time of its own repeats one of any time.
+        let repeats = |(first, row): &(Event, Row)| {
+            let is_same = Event { at: None, ..first.clone() } == Event { at: None, ..event.clone() };
+            if is_same && event.at.is_none_or(|at| at == row.at) {
+                Verdict::Repeated(row.id)
+            } else {
+                Verdict::Refused("id_conflict")
+            }
+        };
+        if let Some(known) = key.as_ref().and_then(|key| self.known.get(key)) {
+            return repeats(known);
         }
+        let earlier = key.as_ref().and_then(|key| self.in_batch.get(key));
         let Some(user) = user else { return Verdict::Refused("unknown_user") };
         if marked || self.is_banned(user) {
             Verdict::Refused("banned")
@@ -186,8 +195,8 @@ impl Oracle {
             Verdict::Refused("time_in_future")
         } else if event.at.is_some_and(|at| at.timestamp() < 946_684_800) {
             Verdict::Refused("time_out_of_range")
-        } else if let Some((first, verdict)) = earlier {
-            if first == event { *verdict } else { Verdict::Refused("id_conflict") }
+        } else if let Some(earlier) = earlier {
+            repeats(earlier)
         } else if self.overflows(user, event.points, at, periods) {
             Verdict::Refused("overflow")
         } else {
@@ -195,26 +204,19 @@ impl Oracle {
         }
     }
 
-    /// Takes note of the verdict on an event; of an accepted one with its id in the ledger.
-    pub fn take(&mut self, event: &Event, verdict: Verdict, row: Option<Row>) {
+    /// Takes note of an event; of an accepted one with its row of the ledger.
+    pub fn take(&mut self, event: &Event, row: Option<Row>) {
         if let Some(row) = row {
             self.rows.push(row);
-        }
-        // An event that is refused for what it is itself leaves its id to the next one.
-        let takes_id = !matches!(verdict, Verdict::Refused(reason) if reason != "overflow");
-        if let Some(id) = event.id.as_ref().filter(|id| takes_id && !self.known.contains_key(*id)) {
-            let later = row.map_or(verdict, |row| Verdict::Repeated(row.id));
-            self.in_batch.entry(id.clone()).or_insert_with(|| (event.clone(), later));
+            if let Some(id) = event.id.clone() {
+                self.in_batch.insert((event.user.clone(), id), (event.clone(), row));
+            }
         }
     }
 
     /// The batch is committed: ids of accepted events are remembered, those of refused ones are free.
     pub fn end_batch(&mut self) {
-        for (id, (event, verdict)) in self.in_batch.drain() {
-            if let Verdict::Repeated(row) = verdict {
-                self.known.insert(id, (event, row));
-            }
-        }
+        self.known.extend(self.in_batch.drain());
     }
 
     /// Takes an act of an administrator.

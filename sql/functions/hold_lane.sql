@@ -1,0 +1,14 @@
+-- What a batch of scores begins with where several instances write to the lane: the board's
+-- structure lock (shared) and the lane's row, held to the end of the transaction.
+CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    PERFORM centile_store.lock_structure(p_board_id, false);
+    PERFORM FROM centile_store.board_lanes l
+    WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.hold_lane(integer, smallint) IS
+'Locks a lane of a board for this transaction. Example: SELECT centile_store.hold_lane(1, 0::smallint);';

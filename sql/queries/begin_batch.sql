@@ -1,0 +1,16 @@
+SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.board).ties AS "ties!", (r.board).periods AS "periods!",
+       (r.board).points_min AS "points_min!", (r.board).points_max AS "points_max!", (r.board).events_per_minute,
+       (r.board).gain_max AS "gain_max!: Json<GainMax>", (r.board).on_violation AS "on_violation!",
+       (r.board).structure_revision AS "structure_revision!",
+       r.batch, r.now AS "now!", r.at,
+       r.period_ids, r.period_kinds, r.period_labels, r.period_starts AS "period_starts: Vec<Option<DateTime<Utc>>>", r.period_ends AS "period_ends: Vec<Option<DateTime<Utc>>>",
+       r.period_rankings AS "period_rankings: Vec<Option<i64>>",
+       r.user_ids AS "user_ids: Vec<Option<i64>>", r.are_banned AS "are_banned: Vec<Option<bool>>",
+       r.are_of_lane AS "are_of_lane: Vec<Option<bool>>",
+       r.entry_rankings, r.entry_users, r.rank_keys, r.tie_keys, r.only_zeros, r.reset_users, r.reset_times,
+       r.known_ids, r.known_transactions AS "known_transactions: Vec<Option<i64>>",
+       r.known_quarantined AS "known_quarantined: Vec<Option<i64>>", r.known_standings AS "known_standings: Vec<Option<String>>",
+       r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i16>>",
+       r.known_reasons AS "known_reasons: Vec<Option<String>>", r.known_times,
+       r.known_rules AS "known_rules: Vec<Option<String>>", r.known_details AS "known_details: Vec<Option<String>>"
+FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7) r

@@ -1,0 +1,220 @@
+//! Writes a batch of score events: reads the state of its lane, decides, and commits if the state
+//! is still the same.
+
+use std::collections::{BTreeSet, HashMap};
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    decide::{Decided, Decisions, MissingPeriods, Pending, Source, decide},
+    facts::{Accepted, KnownAnswer},
+    refusal::{Refusal, Rule, Violation},
+};
+use crate::{
+    Error, Result,
+    store::{
+        Store,
+        batch::{Committed, Outcome},
+    },
+};
+
+/// How often a batch is begun before it is given up.
+const TRIES_MAX: usize = 10;
+
+/// An event as it was submitted.
+#[derive(Debug, Clone, Copy)]
+pub struct Submitted<'a> {
+    /// The caller's own id of the player.
+    pub user_id: &'a str,
+    /// Points.
+    pub points: i64,
+    /// Tiebreak.
+    pub tiebreak: Option<i16>,
+    /// Reason.
+    pub reason: Option<&'a str>,
+    /// The caller's id of the event.
+    pub id: Option<&'a str>,
+    /// A time of its own, of an imported event.
+    pub at: Option<DateTime<Utc>>,
+}
+
+/// What became of a batch.
+#[derive(Debug)]
+pub(crate) struct Written {
+    /// Number of the lane's last batch: whoever has seen it has seen these events.
+    pub(crate) batch: i64,
+    /// One answer for each event, in their order.
+    pub(crate) answers: Vec<Answer>,
+    /// Rankings in which a stripe has grown out of its size.
+    pub(crate) crowded: Option<Vec<i64>>,
+}
+
+/// What became of one event.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    /// It is in the ledger.
+    Accepted {
+        /// As it is there.
+        accepted: Accepted,
+        /// Whether this is the answer of an earlier event with the same id.
+        repeated: bool,
+    },
+    /// It is in quarantine.
+    Quarantined {
+        /// Its id there.
+        quarantine_id: i64,
+        /// The rule that it broke.
+        violation: Violation,
+        /// Whether this is the answer of an earlier event with the same id.
+        repeated: bool,
+    },
+    /// It is refused.
+    Refused(Refusal),
+}
+
+/// A lane as its writer knows it.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    /// The board.
+    pub(crate) board_id: i32,
+    /// Number of the lane.
+    pub(crate) number: i16,
+    /// The lane's last batch when this writer last wrote.
+    last_batch: Option<i64>,
+    /// Whether another instance wrote to the lane between the last two batches of this writer.
+    is_contended: bool,
+}
+
+impl Lane {
+    /// A lane to which this writer has written nothing yet.
+    pub(crate) fn new(board_id: i32, number: i16) -> Self {
+        Self { board_id, number, last_batch: None, is_contended: false }
+    }
+
+    /// Writes events of this lane in one transaction, and returns after its commit.
+    ///
+    /// Reading and writing are two transactions. The second one writes only if the lane is as the
+    /// first one saw it; otherwise the batch begins again, with the lane's lock. A writer that
+    /// meets others takes the lock from the start: a small batch would always overtake a large one.
+    pub(crate) async fn write(&mut self, store: &Store, source: Source, events: &[Submitted<'_>]) -> Result<Written> {
+        let (users, pending) = by_player(events);
+        let mut holds_lock = self.is_contended;
+        for _ in 0..TRIES_MAX {
+            let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
+            let mut begun = session.begin_batch(source, &users, &pending).await?;
+            if begun.has_other_lanes {
+                session.end(false).await?;
+                return Err(Error::unavailable("the board's lanes have just changed; send the events again"));
+            }
+            if source == Source::Live && begun.facts.rules.need_history() {
+                session.read_history(&mut begun.facts, &pending).await?;
+            }
+            let decisions = match decide(&begun.facts, source, &pending) {
+                Ok(decisions) => decisions,
+                Err(MissingPeriods(times)) => {
+                    session.end(false).await?;
+                    store.open_periods(self.board_id, &times).await?;
+                    continue;
+                }
+            };
+            let newcomers = newcomers(&users, &pending, &decisions);
+            if source == Source::Live && !newcomers.is_empty() {
+                session.end(false).await?;
+                store.ensure_users(&newcomers, &vec![None; newcomers.len()]).await?;
+                continue;
+            }
+            let committed = if decisions.events.iter().any(writes) {
+                match session.commit_batch(source, &begun, &pending, &decisions).await? {
+                    Outcome::Written(committed) => Some(committed),
+                    Outcome::Stale => {
+                        session.end(false).await?;
+                        holds_lock = true;
+                        continue;
+                    }
+                    Outcome::MissingMonth => {
+                        session.end(false).await?;
+                        store.ensure_ledger_months().await?;
+                        continue;
+                    }
+                }
+            } else {
+                None
+            };
+            session.end(true).await?;
+            let batch = committed.as_ref().map_or(begun.batch(), |committed| committed.batch);
+            self.is_contended = self.last_batch.is_some_and(|last| last != begun.batch());
+            self.last_batch = Some(batch);
+            return answers(batch, committed.unwrap_or_default(), decisions);
+        }
+        Err(Error::unavailable("others write to the same lane all the time; send the events again"))
+    }
+}
+
+/// The players whom the database does not know yet and whose events may be accepted.
+fn newcomers(users: &[String], events: &[Pending], decisions: &Decisions) -> Vec<String> {
+    let decided = events.iter().zip(&decisions.events);
+    let unknown = decided.filter(|(_, decided)| matches!(decided, Decided::Refused(Refusal::UnknownUser)));
+    let players: BTreeSet<usize> = unknown.map(|(event, _)| event.player).collect();
+    players.into_iter().map(|player| users[player].clone()).collect()
+}
+
+/// Whether an event leaves anything in the database.
+fn writes(decided: &Decided) -> bool {
+    matches!(decided, Decided::Accepted { .. } | Decided::Quarantined(_))
+}
+
+/// The players, each once, and the events with the places of theirs.
+fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
+    let mut users = Vec::new();
+    let mut places = HashMap::new();
+    let pending = events.iter().map(|event| Pending {
+        player: *places.entry(event.user_id).or_insert_with(|| {
+            users.push(event.user_id.to_owned());
+            users.len() - 1
+        }),
+        points: event.points,
+        tiebreak: event.tiebreak,
+        reason: event.reason.map(ToOwned::to_owned),
+        id: event.id.map(ToOwned::to_owned),
+        at: event.at,
+    });
+    let pending = pending.collect();
+    (users, pending)
+}
+
+/// Answers each event.
+fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Written> {
+    let Committed { crowded, transaction_ids, quarantine_ids, .. } = committed;
+    let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
+    let lost = || Error::Internal("the database gave fewer ids than events".to_owned());
+    let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());
+    for decided in decisions.events {
+        let answer = match decided {
+            Decided::Accepted { at, standings } => {
+                let transaction_id = transactions.next().ok_or_else(lost)?;
+                Answer::Accepted { accepted: Accepted { transaction_id, at, standings }, repeated: false }
+            }
+            Decided::Quarantined(violation) => {
+                let quarantine_id = quarantined.next().ok_or_else(lost)?;
+                Answer::Quarantined { quarantine_id, violation, repeated: false }
+            }
+            Decided::Refused(refusal) => Answer::Refused(refusal),
+            Decided::Known(KnownAnswer::Accepted(accepted)) => Answer::Accepted { accepted, repeated: true },
+            Decided::Known(KnownAnswer::Quarantined { quarantine_id, rule, detail }) => {
+                let rule = Rule::from_name(&rule).ok_or_else(|| {
+                    Error::Internal(format!("event {quarantine_id} of the quarantine broke no known rule"))
+                })?;
+                Answer::Quarantined { quarantine_id, violation: Violation { rule, detail }, repeated: true }
+            }
+            Decided::Repeats(place) => match answers[place].clone() {
+                Answer::Accepted { accepted, .. } => Answer::Accepted { accepted, repeated: true },
+                Answer::Quarantined { quarantine_id, violation, .. } => {
+                    Answer::Quarantined { quarantine_id, violation, repeated: true }
+                }
+                refused @ Answer::Refused(_) => refused,
+            },
+        };
+        answers.push(answer);
+    }
+    Ok(Written { batch, answers, crowded })
+}

@@ -1,0 +1,427 @@
+//! Batches of score events in the database: the state that they begin with, and what is written of
+//! them.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use sqlx::{postgres::types::PgInterval, types::Json};
+
+use super::{Store, pool::Held};
+use crate::{
+    Error, Result,
+    board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+    scoring::{
+        Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
+        Player, Rules, Source, Standing, limited_periods,
+    },
+};
+
+/// Days for which callers' ids are kept, from HTTP. Those of imports are kept for ever.
+const KEEP_IDS_DAYS: i32 = 7;
+/// The state that a batch begins with.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    /// What is known.
+    pub(crate) facts: Facts,
+    /// What must not have changed when the batch is written.
+    state: LaneState,
+    /// Whether a player belongs to another lane: the board has another number of lanes by now.
+    pub(crate) has_other_lanes: bool,
+}
+
+impl Begun {
+    /// Number of the lane's last batch.
+    pub(crate) fn batch(&self) -> i64 {
+        self.state.batch
+    }
+}
+
+/// The state of a lane and of its board's structure.
+#[derive(Debug, Clone, Copy)]
+struct LaneState {
+    revision: i64,
+    batch: i64,
+}
+
+/// What was written.
+#[derive(Debug, Default)]
+pub(crate) struct Committed {
+    /// Number of the lane's last batch: whoever has seen it has seen these events.
+    pub(crate) batch: i64,
+    /// The ledger's ids of the accepted events, in their order.
+    pub(crate) transaction_ids: Vec<i64>,
+    /// Ids of those that went into quarantine, in their order.
+    pub(crate) quarantine_ids: Vec<i64>,
+    /// Rankings in which a stripe has grown out of its size.
+    pub(crate) crowded: Option<Vec<i64>>,
+}
+
+/// What became of a batch that was to be written.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It is written, and committed unless the session holds the lane's lock.
+    Written(Committed),
+    /// Nothing is written: the lane or the structure has changed since the batch began.
+    Stale,
+    /// Nothing is written: the ledger has no partition for the time of an event.
+    MissingMonth,
+}
+
+/// A connection on which a batch is begun and written.
+#[derive(Debug)]
+pub(crate) struct BatchSession {
+    connection: Held,
+    board_id: i32,
+    lane: i16,
+    holds_lock: bool,
+}
+
+impl Store {
+    /// A session for one batch. Without the lane's lock each call is a transaction of its own, and
+    /// [`BatchSession::commit_batch`] writes only if nobody else has written meanwhile. With it the
+    /// session is one transaction, ended by [`BatchSession::end`].
+    pub(crate) async fn batch_session(&self, board_id: i32, lane: i16, holds_lock: bool) -> Result<BatchSession> {
+        let mut connection = self.recorders.hold().await?;
+        if holds_lock {
+            connection.begin(&format!("SELECT centile_store.hold_lane({board_id}, {lane}::smallint)")).await?;
+        }
+        Ok(BatchSession { connection, board_id, lane, holds_lock })
+    }
+}
+
+impl BatchSession {
+    /// Ends the transaction of a session that holds the lane's lock: commits it, or rolls it back.
+    pub(crate) async fn end(mut self, commits: bool) -> Result<()> {
+        if self.holds_lock {
+            if commits { self.connection.commit().await? } else { self.connection.roll_back().await? }
+        }
+        Ok(())
+    }
+
+    /// The state that a batch of these events begins with; their players are `users`, each once.
+    pub(crate) async fn begin_batch(&mut self, source: Source, users: &[String], events: &[Pending]) -> Result<Begun> {
+        let (mut id_users, mut ids): (Vec<i32>, Vec<String>) = (Vec::new(), Vec::new());
+        for event in events {
+            if let Some(id) = &event.id {
+                id_users.push(place(event.player));
+                ids.push(id.clone());
+            }
+        }
+        let imported = source == Source::Import;
+        let event_users: Option<Vec<i32>> = imported.then(|| events.iter().map(|event| place(event.player)).collect());
+        let times: Option<Vec<Option<DateTime<Utc>>>> = imported.then(|| events.iter().map(|event| event.at).collect());
+        let row = sqlx::query_file!(
+            "sql/queries/begin_batch.sql",
+            self.board_id,
+            self.lane,
+            users,
+            &id_users,
+            &ids,
+            event_users.as_deref(),
+            times.as_deref() as Option<&[Option<DateTime<Utc>>]>,
+        )
+        .fetch_one(&mut self.connection)
+        .await?;
+        let Self { board_id, lane, .. } = *self;
+        let unknown = |what: &str| Error::Internal(format!("the board has an unknown {what}"));
+        let lane_is_missing = || Error::Internal(format!("board {board_id} has no lane {lane}"));
+        let rules = Rules {
+            mode: Mode::from_name(&row.mode).ok_or_else(|| unknown("mode"))?,
+            order: Order::from_name(&row.score_order).ok_or_else(|| unknown("order"))?,
+            ties: Ties::from_name(&row.ties).ok_or_else(|| unknown("rule for ties"))?,
+            periods: row.periods.iter().map(|name| kind(name)).collect::<Result<_>>()?,
+            points_min: row.points_min,
+            points_max: row.points_max,
+            events_per_minute: row.events_per_minute.and_then(|most| u32::try_from(most).ok()),
+            gain_max: row.gain_max.0,
+            on_violation: OnViolation::from_name(&row.on_violation).ok_or_else(|| unknown("rule for violations"))?,
+        };
+        let periods = periods(
+            row.period_ids.unwrap_or_default(),
+            &row.period_kinds.unwrap_or_default(),
+            &row.period_labels.unwrap_or_default(),
+            &row.period_starts.unwrap_or_default(),
+            &row.period_ends.unwrap_or_default(),
+            &row.period_rankings.unwrap_or_default(),
+        )?;
+        let user_ids = row.user_ids.unwrap_or_default();
+        let banned = row.are_banned.unwrap_or_default();
+        let player = |(id, is_banned): (Option<i64>, Option<bool>)| Player {
+            id,
+            is_banned: is_banned.unwrap_or_default(),
+            ..Player::default()
+        };
+        let mut players: Vec<Player> = user_ids.into_iter().zip(banned).map(player).collect();
+        for (user, at) in row.reset_users.unwrap_or_default().into_iter().zip(row.reset_times.unwrap_or_default()) {
+            players[index(user)].resets.push(at);
+        }
+        let keys = row.rank_keys.unwrap_or_default().into_iter().zip(row.tie_keys.unwrap_or_default());
+        let keys = keys.zip(row.only_zeros.unwrap_or_default());
+        let places = row.entry_rankings.unwrap_or_default().into_iter().zip(row.entry_users.unwrap_or_default());
+        let entry = |((ranking_id, user), ((rank_key, tie_key), only_zeros))| {
+            ((ranking_id, index(user)), Entry { rank_key, tie_key, only_zeros })
+        };
+        let entries = places.zip(keys).map(entry).collect();
+        let at = row.at.ok_or_else(lane_is_missing)?;
+        let mut known = HashMap::new();
+        let known_transactions = row.known_transactions.unwrap_or_default();
+        let (known_quarantined, known_standings) =
+            (row.known_quarantined.unwrap_or_default(), row.known_standings.unwrap_or_default());
+        let (points, tiebreaks) = (row.known_points.unwrap_or_default(), row.known_tiebreaks.unwrap_or_default());
+        let (reasons, known_times) = (row.known_reasons.unwrap_or_default(), row.known_times.unwrap_or_default());
+        let (broken, details) = (row.known_rules.unwrap_or_default(), row.known_details.unwrap_or_default());
+        for (n, id) in row.known_ids.unwrap_or_default().into_iter().enumerate() {
+            let answer = match known_transactions[n] {
+                Some(transaction_id) => KnownAnswer::Accepted(Accepted {
+                    transaction_id,
+                    at: known_times[n],
+                    standings: known_standings[n].as_deref().map_or(Ok(Vec::new()), standings)?,
+                }),
+                None => KnownAnswer::Quarantined {
+                    quarantine_id: known_quarantined[n].unwrap_or_default(),
+                    rule: broken[n].clone().unwrap_or_default(),
+                    detail: details[n].clone().unwrap_or_default(),
+                },
+            };
+            let content = Content {
+                points: points[n].unwrap_or_default(),
+                tiebreak: tiebreaks[n],
+                reason: reasons[n].clone(),
+                at: known_times[n],
+            };
+            known.insert((index(id_users[index(id)]), ids[index(id)].clone()), KnownEvent { content, answer });
+        }
+        let is_other = |is_of_lane: &Option<bool>| *is_of_lane == Some(false);
+        Ok(Begun {
+            state: LaneState { revision: row.structure_revision, batch: row.batch.ok_or_else(lane_is_missing)? },
+            has_other_lanes: row.are_of_lane.unwrap_or_default().iter().any(is_other),
+            facts: Facts { rules, now: row.now, at, periods, players, entries, known },
+        })
+    }
+
+    /// Adds what rules against cheating look at: the past of the players of these live events.
+    pub(crate) async fn read_history(&mut self, facts: &mut Facts, events: &[Pending]) -> Result<()> {
+        let users: Vec<Option<i64>> = facts.players.iter().map(|player| player.id).collect();
+        let mut best: Vec<Option<i64>> = vec![None; users.len()];
+        for event in events {
+            best[event.player] = best[event.player].max(event.rank_key(facts.rules.order));
+        }
+        let (periods, limits): (Vec<i64>, Vec<i64>) =
+            limited_periods(facts).map(|(period, limit)| (facts.periods[period].id, limit)).unzip();
+        let rows = sqlx::query!(
+            r#"SELECT recent AS "recent!", waiting AS "waiting!", won AS "won: Vec<String>", bases AS "bases: Vec<Option<i64>>"
+               FROM centile_store.player_histories($1, $2, $3, $4, $5, $6)"#,
+            self.board_id,
+            &users as &[Option<i64>],
+            &best as &[Option<i64>],
+            &periods,
+            &limits,
+            facts.at,
+        )
+        .fetch_all(&mut self.connection)
+        .await?;
+        for (player, row) in facts.players.iter_mut().zip(rows) {
+            let won = row.won.unwrap_or_default();
+            let gain = |(won, base): (String, Option<i64>)| Gain { won: won.parse().unwrap_or_default(), base };
+            player.history = History {
+                recent: u32::try_from(row.recent).unwrap_or(u32::MAX),
+                waiting: u32::try_from(row.waiting).unwrap_or(u32::MAX),
+                gains: won.into_iter().zip(row.bases.unwrap_or_default()).map(gain).collect(),
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes what was decided, if the lane is still in the state that the batch began with.
+    pub(crate) async fn commit_batch(
+        &mut self,
+        source: Source,
+        begun: &Begun,
+        events: &[Pending],
+        decisions: &Decisions,
+    ) -> Result<Outcome> {
+        let Begun { facts, state, .. } = begun;
+        let columns = Columns::of(facts, source, events, decisions);
+        let keep_ids =
+            (source == Source::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
+        let row = sqlx::query_file!(
+            "sql/queries/commit_batch.sql",
+            self.board_id,
+            self.lane,
+            state.revision,
+            state.batch,
+            facts.at,
+            keep_ids,
+            &columns.ledger.users,
+            &columns.ledger.points,
+            &columns.ledger.tiebreaks as &[Option<i16>],
+            &columns.ledger.reasons as &[Option<String>],
+            columns.times.as_deref(),
+            &columns.id_places,
+            &columns.ids,
+            &columns.standings as &[Option<i64>],
+            &columns.kept.users,
+            &columns.kept.points,
+            &columns.kept.tiebreaks as &[Option<i16>],
+            &columns.kept.reasons as &[Option<String>],
+            &columns.kept_ids as &[Option<String>],
+            &columns.kept_rules,
+            &columns.kept_details,
+            &columns.entry_rankings,
+            &columns.entry_users,
+            &columns.entry_was_keys as &[Option<i64>],
+            &columns.entry_was_ties as &[Option<i64>],
+            &columns.entry_keys,
+            &columns.entry_ties,
+            &columns.entry_zeros,
+        )
+        .fetch_one(&mut self.connection)
+        .await;
+        let row = match row {
+            // Said after the statement had ended: it may have been committed.
+            Err(error @ (sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))) => {
+                tracing::error!(%error, "the answer to a batch cannot be read");
+                return Err(Error::unavailable(
+                    "what became of the events is not known; send them again with their ids",
+                ));
+            }
+            Err(sqlx::Error::Database(error)) => match error.code().as_deref() {
+                Some("40001" | "40P01") => return Ok(Outcome::Stale),
+                Some("23514") if error.constraint().is_none() => return Ok(Outcome::MissingMonth),
+                _ => return Err(sqlx::Error::Database(error).into()),
+            },
+            row => row?,
+        };
+        Ok(row.batch.map_or(Outcome::Stale, |batch| {
+            Outcome::Written(Committed {
+                batch,
+                transaction_ids: row.transaction_ids.unwrap_or_default(),
+                quarantine_ids: row.quarantine_ids.unwrap_or_default(),
+                crowded: row.crowded,
+            })
+        }))
+    }
+}
+
+/// Events, column by column.
+#[derive(Debug, Default)]
+struct EventColumns {
+    users: Vec<i64>,
+    points: Vec<i64>,
+    tiebreaks: Vec<Option<i16>>,
+    reasons: Vec<Option<String>>,
+}
+
+impl EventColumns {
+    fn push(&mut self, facts: &Facts, event: &Pending) {
+        self.users.push(facts.players[event.player].id.unwrap_or_default());
+        self.points.push(event.points);
+        self.tiebreaks.push(event.tiebreak);
+        self.reasons.push(event.reason.clone());
+    }
+}
+
+/// What `commit_batch` takes, column by column.
+#[derive(Debug, Default)]
+struct Columns {
+    ledger: EventColumns,
+    /// `None` where all events have the time of the batch.
+    times: Option<Vec<DateTime<Utc>>>,
+    id_places: Vec<i32>,
+    ids: Vec<String>,
+    standings: Vec<Option<i64>>,
+    kept: EventColumns,
+    kept_ids: Vec<Option<String>>,
+    kept_rules: Vec<String>,
+    kept_details: Vec<String>,
+    entry_rankings: Vec<i64>,
+    entry_users: Vec<i64>,
+    entry_was_keys: Vec<Option<i64>>,
+    entry_was_ties: Vec<Option<i64>>,
+    entry_keys: Vec<i64>,
+    entry_ties: Vec<i64>,
+    entry_zeros: Vec<bool>,
+}
+
+impl Columns {
+    fn of(facts: &Facts, source: Source, events: &[Pending], decisions: &Decisions) -> Self {
+        let mut columns = Self { times: (source == Source::Import).then(Vec::new), ..Self::default() };
+        for (event, decided) in events.iter().zip(&decisions.events) {
+            match decided {
+                Decided::Accepted { at, standings } => columns.accept(facts, event, *at, standings),
+                Decided::Quarantined(violation) => {
+                    columns.kept.push(facts, event);
+                    columns.kept_ids.push(event.id.clone());
+                    columns.kept_rules.push(violation.rule.name().to_owned());
+                    columns.kept_details.push(violation.detail.clone());
+                }
+                Decided::Refused(_) | Decided::Known(_) | Decided::Repeats(_) => {}
+            }
+        }
+        for change in &decisions.changes {
+            columns.entry_rankings.push(change.ranking_id);
+            columns.entry_users.push(facts.players[change.player].id.unwrap_or_default());
+            columns.entry_was_keys.push(change.was.map(|was| was.rank_key));
+            columns.entry_was_ties.push(change.was.map(|was| was.tie_key));
+            columns.entry_keys.push(change.now.rank_key);
+            columns.entry_ties.push(change.now.tie_key);
+            columns.entry_zeros.push(change.now.only_zeros);
+        }
+        columns
+    }
+
+    fn accept(&mut self, facts: &Facts, event: &Pending, at: DateTime<Utc>, standings: &[Standing]) {
+        self.ledger.push(facts, event);
+        if let Some(times) = &mut self.times {
+            times.push(at);
+        }
+        let Some(id) = &event.id else { return };
+        self.id_places.push(i32::try_from(self.ledger.users.len()).unwrap_or(i32::MAX));
+        self.ids.push(id.clone());
+        for standing in standings {
+            let (key, tie) = standing.was.unzip();
+            self.standings.extend([Some(standing.period_id), Some(standing.score), key, tie]);
+        }
+    }
+}
+
+/// Periods from columns. Bounds that are `None` are infinite.
+fn periods(
+    ids: Vec<i64>,
+    kinds: &[String],
+    labels: &[String],
+    starts: &[Option<DateTime<Utc>>],
+    ends: &[Option<DateTime<Utc>>],
+    rankings: &[Option<i64>],
+) -> Result<Vec<Period>> {
+    let period = |(n, id): (usize, i64)| {
+        let kind = kind(&kinds[n])?;
+        let name = match kind {
+            PeriodKind::AllTime => kind.name().to_owned(),
+            _ => format!("{}:{}", kind.name(), labels[n]),
+        };
+        let starts_at = starts[n].unwrap_or(DateTime::<Utc>::MIN_UTC);
+        let ends_at = ends[n].unwrap_or(DateTime::<Utc>::MAX_UTC);
+        Ok(Period { id, kind, name, starts_at, ends_at, ranking_id: rankings[n] })
+    };
+    ids.into_iter().enumerate().map(period).collect()
+}
+
+fn kind(name: &str) -> Result<PeriodKind> {
+    PeriodKind::from_name(name).ok_or_else(|| Error::Internal(format!("{name} is no kind of period")))
+}
+
+/// Stored standings, as `begin_batch` tells them.
+fn standings(json: &str) -> Result<Vec<Standing>> {
+    serde_json::from_str(json).map_err(|error| Error::Internal(format!("stored standings cannot be read: {error}")))
+}
+
+/// A place in a list, counted from 1 as PostgreSQL does.
+fn place(index: usize) -> i32 {
+    i32::try_from(index + 1).unwrap_or(i32::MAX)
+}
+
+/// The index of such a place.
+fn index(place: i32) -> usize {
+    usize::try_from(place - 1).unwrap_or_default()
+}

@@ -1,0 +1,93 @@
+//! What `tests/it/sql_property` calls and callers of this library have no use for: batches, as the
+//! service writes them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{
+    Result,
+    config::Hidden,
+    scoring::{self, Answer, Refusal, Source, Standing},
+    service::Settings,
+    store::Store,
+};
+
+pub use crate::scoring::Submitted;
+
+/// The way to a database for batches.
+#[derive(Debug)]
+pub struct Batches(Store);
+
+impl Batches {
+    /// Prepares a connection to the database at `url`.
+    pub fn new(url: &str) -> Result<Self> {
+        Store::new(&Settings {
+            database_url: Hidden::from(url),
+            pooler_url: None,
+            redis_url: None,
+            redis_ca: None,
+            redis_prefix: String::new(),
+            read_connections: 1,
+            write_connections: 1,
+            statement_timeout: Duration::from_mins(1),
+            pool_wait: Duration::from_mins(1),
+            index_memory: 0,
+            write_wait: Duration::from_mins(1),
+            master_keys: None,
+            maintenance_every: None,
+        })
+        .map(Self)
+    }
+
+    /// Writes events of one lane, live or as an import. The number of the lane's last batch, and
+    /// for each event its outcome by name, whether it repeats an earlier one, and what is told of
+    /// an accepted one.
+    pub async fn write(
+        &self,
+        board_id: i32,
+        lane: i16,
+        is_import: bool,
+        events: &[Submitted<'_>],
+    ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
+        let source = if is_import { Source::Import } else { Source::Live };
+        let written = scoring::Lane::new(board_id, lane).write(&self.0, source, events).await?;
+        Ok((written.batch, written.answers.iter().map(told).collect()))
+    }
+}
+
+fn told(answer: &Answer) -> (&'static str, bool, Option<Value>) {
+    match answer {
+        Answer::Accepted { accepted, repeated } => {
+            let standing = |standing: &Standing| {
+                let Standing { user_id, period, score, was, .. } = standing;
+                (period.clone(), json!({"user": user_id, "score": score, "was": was}))
+            };
+            let periods: serde_json::Map<String, Value> = accepted.standings.iter().map(standing).collect();
+            let result = json!({
+                "transaction_id": accepted.transaction_id,
+                "occurred_at": accepted.at,
+                "periods": periods,
+            });
+            ("accepted", *repeated, Some(result))
+        }
+        Answer::Quarantined { repeated, .. } => ("quarantined", *repeated, None),
+        Answer::Refused(refusal) => (name(refusal), false, None),
+    }
+}
+
+fn name(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::UnknownUser => "unknown_user",
+        Refusal::Banned => "banned",
+        Refusal::Broken(violation) => violation.rule.name(),
+        Refusal::TiebreakNotUsed => "tiebreak_not_used",
+        Refusal::TiebreakOutOfRange => "tiebreak_out_of_range",
+        Refusal::TimeInFuture => "time_in_future",
+        Refusal::TimeOutOfRange => "time_out_of_range",
+        Refusal::PeriodClosed => "period_closed",
+        Refusal::Overflow => "overflow",
+        Refusal::IdConflict => "id_conflict",
+        Refusal::IdInQuarantine => "id_in_quarantine",
+    }
+}

@@ -1,0 +1,67 @@
+//! Two writers of one lane, as two instances have them: none loses, repeats or starves events.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use centile::tested::{Batches, Submitted};
+
+use crate::support::{TestDb, audit};
+
+const USERS: [&str; 5] = ["ann", "bob", "cyd", "dan", "eve"];
+
+/// Writes a batch of `size` events with ids of their own; all must be accepted.
+async fn write(batches: &Batches, writer: &str, number: usize, size: usize) {
+    let ids: Vec<String> = (0..size).map(|n| format!("{writer}-{number}-{n}")).collect();
+    let events: Vec<Submitted> = ids
+        .iter()
+        .enumerate()
+        .map(|(n, id)| Submitted {
+            user_id: USERS[n % USERS.len()],
+            points: 1,
+            tiebreak: None,
+            reason: None,
+            id: Some(id),
+            at: None,
+        })
+        .collect();
+    let (_, answers) = batches.write(1, 0, false, &events).await.unwrap();
+    assert!(answers.iter().all(|(outcome, repeated, _)| *outcome == "accepted" && !repeated), "{answers:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_batch_is_not_starved_by_small_ones() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint, p_periods => '{all_time,day}')").await;
+    let (large, small) = (Batches::new(db.url()).unwrap(), Batches::new(db.url()).unwrap());
+    let is_over = Arc::new(AtomicBool::new(false));
+    let small = tokio::spawn({
+        let is_over = Arc::clone(&is_over);
+        async move {
+            let mut number = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                write(&small, "small", number, 1).await;
+                number += 1;
+            }
+            number
+        }
+    });
+    for number in 0..10 {
+        write(&large, "large", number, 300).await;
+    }
+    is_over.store(true, Ordering::Relaxed);
+    let written = i64::try_from(3_000 + small.await.unwrap()).unwrap();
+    let pool = db.pool().await;
+    let found: (i64, i64, i64, i64) = sqlx::query_as(
+        "SELECT (SELECT count(*) FROM centile_store.score_transactions), (SELECT count(*) FROM centile_store.transaction_ids),
+                (SELECT sum(score)::bigint FROM centile_store.leaderboard l JOIN centile_store.periods p ON p.ranking_id = l.ranking_id
+                 WHERE p.kind = 'all_time'),
+                (SELECT max(batch) - count(DISTINCT batch) FROM centile_store.score_transactions)",
+    )
+    .fetch_one(&pool)
+    .await
+    .unwrap();
+    assert_eq!(found, (written, written, written, 0), "events, ids, points, and batches without events");
+    assert!(audit::rankings_are_sound(&pool).await > 0);
+}
