@@ -10,7 +10,8 @@ BEGIN
         UPDATE centile_store.boards b SET loading_import_id = NULL
         FROM (SELECT d.id, d.loading_import_id FROM centile_store.boards d
               WHERE d.loading_import_id IS NOT NULL AND NOT centile_store.import_is_running(d.loading_import_id)
-              ORDER BY d.id FOR UPDATE) d
+              -- A row that is locked is in the hands of another import or load.
+              ORDER BY d.id FOR UPDATE SKIP LOCKED) d
         WHERE b.id = d.id
         RETURNING d.loading_import_id
     LOOP

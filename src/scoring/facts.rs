@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 
-use super::entry::Entry;
+use super::{entry::Entry, refusal::Violation};
 use crate::board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties};
 
 /// Everything that scoring needs to decide the events of one lane: the state that a batch begins
@@ -149,9 +149,7 @@ pub(crate) enum KnownAnswer {
         /// Its id there.
         quarantine_id: i64,
         /// The rule that it broke.
-        rule: String,
-        /// What is allowed, and what was met.
-        detail: String,
+        violation: Violation,
     },
 }
 

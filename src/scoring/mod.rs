@@ -15,7 +15,7 @@ pub(crate) use entry::{Entry, reached_at};
 pub(crate) use facts::{
     Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, Standing,
 };
-pub(crate) use refusal::{Refusal, Violation};
+pub(crate) use refusal::{Refusal, Rule, Violation};
 pub(crate) use rules::limited_periods;
 pub use write::Submitted;
 pub(crate) use write::{Answer, Lane};

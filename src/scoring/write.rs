@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use super::{
     decide::{Decided, Decisions, MissingPeriods, Pending, Source, decide},
     facts::{Accepted, KnownAnswer},
-    refusal::{Refusal, Rule, Violation},
+    refusal::{Refusal, Violation},
 };
 use crate::{
     Error, Result,
@@ -186,7 +186,8 @@ fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
 fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Written> {
     let Committed { crowded, transaction_ids, quarantine_ids, .. } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
-    let lost = || Error::Internal("the database gave fewer ids than events".to_owned());
+    // The batch is committed: an error must not let the caller write it again without its ids.
+    let lost = || Error::unavailable("what became of the events is not known; send them again with their ids");
     let mut answers: Vec<Answer> = Vec::with_capacity(decisions.events.len());
     for decided in decisions.events {
         let answer = match decided {
@@ -200,11 +201,8 @@ fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Wri
             }
             Decided::Refused(refusal) => Answer::Refused(refusal),
             Decided::Known(KnownAnswer::Accepted(accepted)) => Answer::Accepted { accepted, repeated: true },
-            Decided::Known(KnownAnswer::Quarantined { quarantine_id, rule, detail }) => {
-                let rule = Rule::from_name(&rule).ok_or_else(|| {
-                    Error::Internal(format!("event {quarantine_id} of the quarantine broke no known rule"))
-                })?;
-                Answer::Quarantined { quarantine_id, violation: Violation { rule, detail }, repeated: true }
+            Decided::Known(KnownAnswer::Quarantined { quarantine_id, violation }) => {
+                Answer::Quarantined { quarantine_id, violation, repeated: true }
             }
             Decided::Repeats(place) => match answers[place].clone() {
                 Answer::Accepted { accepted, .. } => Answer::Accepted { accepted, repeated: true },

@@ -12,7 +12,7 @@ use crate::{
     board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
     scoring::{
         Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
-        Player, Rules, Source, Standing, limited_periods,
+        Player, Rule, Rules, Source, Standing, Violation, limited_periods,
     },
 };
 
@@ -122,9 +122,8 @@ impl BatchSession {
         )
         .fetch_one(&mut self.connection)
         .await?;
-        let Self { board_id, lane, .. } = *self;
         let unknown = |what: &str| Error::Internal(format!("the board has an unknown {what}"));
-        let lane_is_missing = || Error::Internal(format!("board {board_id} has no lane {lane}"));
+        let lane_is_missing = || Error::unavailable("the board's lanes have just changed; send the events again");
         let rules = Rules {
             mode: Mode::from_name(&row.mode).ok_or_else(|| unknown("mode"))?,
             order: Order::from_name(&row.score_order).ok_or_else(|| unknown("order"))?,
@@ -177,11 +176,7 @@ impl BatchSession {
                     at: known_times[n],
                     standings: known_standings[n].as_deref().map_or(Ok(Vec::new()), standings)?,
                 }),
-                None => KnownAnswer::Quarantined {
-                    quarantine_id: known_quarantined[n].unwrap_or_default(),
-                    rule: broken[n].clone().unwrap_or_default(),
-                    detail: details[n].clone().unwrap_or_default(),
-                },
+                None => quarantined(known_quarantined[n], broken[n].as_deref(), details[n].clone())?,
             };
             let content = Content {
                 points: points[n].unwrap_or_default(),
@@ -383,6 +378,15 @@ impl Columns {
             self.standings.extend([Some(standing.period_id), Some(standing.score), key, tie]);
         }
     }
+}
+
+/// The answer to an event in quarantine.
+fn quarantined(id: Option<i64>, rule: Option<&str>, detail: Option<String>) -> Result<KnownAnswer> {
+    let quarantine_id = id.unwrap_or_default();
+    let rule = rule.and_then(Rule::from_name).ok_or_else(|| {
+        Error::Internal(format!("event {quarantine_id} is not in quarantine, or broke an unknown rule"))
+    })?;
+    Ok(KnownAnswer::Quarantined { quarantine_id, violation: Violation { rule, detail: detail.unwrap_or_default() } })
 }
 
 /// Periods from columns. Bounds that are `None` are infinite.

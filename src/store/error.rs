@@ -99,9 +99,9 @@ impl From<sqlx::Error> for Error {
             "55P03" => {
                 Self::unavailable("somebody else uses it just now, a dump or an open session for one; try again later")
             }
-            // Cut off, shutting down, starting, out of resources, a failover's read-only server, a deadlock's victim.
+            // Cut off, shutting down, starting, out of resources, a failover's read-only server, idle for too long in a transaction, a deadlock's victim.
             code if ["08", "53", "57"].contains(&&code[..2.min(code.len())])
-                || ["25006", "40001", "40P01"].contains(&code) =>
+                || ["25006", "25P03", "40001", "40P01"].contains(&code) =>
             {
                 unavailable(&error)
             }

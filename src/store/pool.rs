@@ -184,7 +184,7 @@ impl Held {
         let steps = timeout(*limit, async {
             match opening {
                 Some(_) if *is_in_transaction => connection.fetch_many(Nameless(query)).try_collect().await,
-                Some(opening) => opening.steps(connection, query).await,
+                Some(opening) => opening.steps(connection, query, is_in_transaction).await,
                 None => connection.fetch_many(query).try_collect().await,
             }
         })

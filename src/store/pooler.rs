@@ -50,15 +50,20 @@ impl Opening {
         &self.text
     }
 
-    /// What a statement gives in a transaction of its own. Given up half-way, it is rolled back when its connection goes back.
+    /// What a statement gives in a transaction of its own. Given up half-way, it is rolled back when its
+    /// connection goes back. While `is_beginning` is set, sqlx does not know of the transaction, and the
+    /// connection must be closed.
     pub(super) async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &self,
         connection: &mut PgConnection,
         query: E,
+        is_beginning: &mut bool,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
         // Whoever begins may have to wait until others give a session back, as for a connection elsewhere.
+        *is_beginning = true;
         let begun = timeout(self.patience, connection.begin_with(AssertSqlSafe(Arc::clone(&self.text)))).await;
         let mut transaction = begun.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+        *is_beginning = false;
         let steps = transaction.fetch_many(Nameless(query)).try_collect().await?;
         transaction.commit().await?;
         Ok(steps)
