@@ -1,5 +1,5 @@
--- Score events are decided by the service: what it read is still so if neither the lane nor the
--- structure has changed. Ids belong to one player, and point to the ledger, which has the content
+-- The service decides score events. Its reads still hold if neither the lane nor the structure has
+-- changed. Ids belong to one player, and point to the ledger, which has the content
 -- of the event.
 
 ALTER TABLE centile_store.boards ADD COLUMN structure_revision bigint NOT NULL DEFAULT 0;

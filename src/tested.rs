@@ -1,4 +1,4 @@
-//! What `tests/it/sql_property` calls and callers of this library have no use for: batches, as the
+//! For `tests/it/sql_property` only, not for callers of this library: batches, as the
 //! service writes them.
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ impl Batches {
     }
 
     /// Writes events of one lane, live or as an import. The number of the lane's last batch, and
-    /// for each event its outcome by name, whether it repeats an earlier one, and what is told of
+    /// for each event its outcome by name, whether it repeats an earlier one, and the result of
     /// an accepted one.
     pub async fn write(
         &self,
@@ -52,11 +52,11 @@ impl Batches {
     ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
         let source = if is_import { Source::Import } else { Source::Live };
         let written = scoring::Lane::new(board_id, lane).write(&self.0, source, events).await?;
-        Ok((written.batch, written.answers.iter().map(told).collect()))
+        Ok((written.batch, written.answers.iter().map(described).collect()))
     }
 }
 
-fn told(answer: &Answer) -> (&'static str, bool, Option<Value>) {
+fn described(answer: &Answer) -> (&'static str, bool, Option<Value>) {
     match answer {
         Answer::Accepted { accepted, repeated } => {
             let standing = |standing: &Standing| {

@@ -9,7 +9,7 @@
 -- the quarantine. entry_*: the entries that change; no key before: a newcomer.
 --
 -- transaction_ids are the ledger's ids, in the order of the events; batch is the lane's last batch:
--- whoever has seen it has seen all of them.
+-- a reader of that batch sees all of these events.
 CREATE FUNCTION centile_store.commit_batch(
     p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamptz, p_keep_ids interval,
     p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamptz[],

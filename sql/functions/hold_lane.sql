@@ -1,5 +1,5 @@
--- What a batch of scores begins with where several instances write to the lane: the board's
--- structure lock (shared) and the lane's row, held to the end of the transaction.
+-- Takes the board's structure lock (shared) and the lane's row, to the end of the transaction. A batch
+-- begins with it where several instances write to the lane.
 CREATE FUNCTION centile_store.hold_lane(p_board_id integer, p_lane smallint) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$

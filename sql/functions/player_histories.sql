@@ -1,4 +1,4 @@
--- What rules against cheating look at: a row for each of the players of a batch, in their order.
+-- Reads the past that rules against cheating need: a row for each player of a batch, in their order.
 -- Periods are those whose kind has a limit of gains.
 --
 -- recent: scores in the 60 seconds that end at p_at, no more than the board allows; voided ones

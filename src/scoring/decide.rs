@@ -46,7 +46,7 @@ pub(crate) enum Source {
     Import,
 }
 
-/// What becomes of one event.
+/// Decision on one event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Decided {
     /// It goes into the ledger.
@@ -79,10 +79,10 @@ pub(crate) struct Change {
     pub(crate) now: Entry,
 }
 
-/// What becomes of a batch.
+/// Decisions on a batch.
 #[derive(Debug)]
 pub(crate) struct Decisions {
-    /// What becomes of each event, in their order.
+    /// One decision for each event, in their order.
     pub(crate) events: Vec<Decided>,
     /// The entries that change, each once.
     pub(crate) changes: Vec<Change>,
@@ -149,7 +149,7 @@ impl Batch<'_> {
         decided
     }
 
-    /// What can be said of an event without looking at others.
+    /// Checks an event without looking at others.
     fn check(&self, event: &Pending, at: DateTime<Utc>) -> Result<(), Refusal> {
         let rules = &self.facts.rules;
         let player = &self.facts.players[event.player];
@@ -247,7 +247,7 @@ impl Batch<'_> {
     }
 }
 
-/// What becomes of an event whose id is known.
+/// Decision on an event with a known id.
 fn repetition(known: &KnownEvent, event: &Pending) -> Decided {
     if has_content(event, &known.content) {
         Decided::Known(known.answer.clone())

@@ -1,4 +1,4 @@
-//! What the database knows about a batch before it is written.
+//! State of the database that a batch is decided on.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(crate) struct Rules {
     pub(crate) mode: Mode,
     /// Which scores are better.
     pub(crate) order: Order,
-    /// What becomes of equal scores.
+    /// How equal scores are ranked.
     pub(crate) ties: Ties,
     /// The kinds of period that hold every event. Seasons come besides.
     pub(crate) periods: Vec<PeriodKind>,
@@ -48,7 +48,7 @@ pub(crate) struct Rules {
     pub(crate) events_per_minute: Option<u32>,
     /// The most that a player may gain in a period, by its kind.
     pub(crate) gain_max: GainMax,
-    /// What becomes of an event that breaks a rule.
+    /// How events that break a rule are treated.
     pub(crate) on_violation: OnViolation,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct Player {
     pub(crate) is_banned: bool,
     /// The times at which the player was reset on this board. Live events are always later.
     pub(crate) resets: Vec<DateTime<Utc>>,
-    /// What the rules against cheating look at; empty if [`Rules::need_history`] is false.
+    /// Input of the rules against cheating; empty if [`Rules::need_history`] is false.
     pub(crate) history: History,
 }
 
@@ -106,7 +106,7 @@ pub(crate) struct History {
     pub(crate) gains: Vec<Gain>,
 }
 
-/// What a player's gain in one period is counted from.
+/// Base for a player's gain in one period.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Gain {
     /// `sum`: what the player has won in the period so far, without what was lost in between.
@@ -126,7 +126,7 @@ pub(crate) struct KnownEvent {
     pub(crate) answer: KnownAnswer,
 }
 
-/// What two events with the same id must have in common.
+/// Content that two events with the same id must share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Content {
     /// Points.
@@ -139,7 +139,7 @@ pub(crate) struct Content {
     pub(crate) at: DateTime<Utc>,
 }
 
-/// What was answered to an event.
+/// Stored answer to an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KnownAnswer {
     /// It is in the ledger.

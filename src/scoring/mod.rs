@@ -1,4 +1,4 @@
-//! What becomes of score events. [`decide`] is pure: it knows the rules and folds events into
+//! Decisions on score events. [`decide`] is pure: it knows the rules and folds events into
 //! entries, without I/O and without a clock. [`write`] brings it together with the database.
 
 mod decide;

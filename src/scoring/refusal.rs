@@ -34,7 +34,7 @@ pub(crate) enum Refusal {
 pub(crate) struct Violation {
     /// Which.
     pub(crate) rule: Rule,
-    /// What is allowed, and what was met.
+    /// The limit, and the value that broke it.
     pub(crate) detail: String,
 }
 

@@ -12,7 +12,7 @@ use crate::board::Mode;
 /// fills nothing.
 const WAITING_MAX: u32 = 100;
 
-/// What the rules count of one player while a batch is decided. Only accepted events count.
+/// Counts of one player for the rules while a batch is decided. Only accepted events count.
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     recent: u32,

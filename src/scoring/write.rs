@@ -38,10 +38,10 @@ pub struct Submitted<'a> {
     pub at: Option<DateTime<Utc>>,
 }
 
-/// What became of a batch.
+/// Result of a batch.
 #[derive(Debug)]
 pub(crate) struct Written {
-    /// Number of the lane's last batch: whoever has seen it has seen these events.
+    /// Number of the lane's last batch: a reader of that batch sees these events.
     pub(crate) batch: i64,
     /// One answer for each event, in their order.
     pub(crate) answers: Vec<Answer>,
@@ -49,7 +49,7 @@ pub(crate) struct Written {
     pub(crate) crowded: Option<Vec<i64>>,
 }
 
-/// What became of one event.
+/// Answer to one event.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// It is in the ledger.

@@ -21,9 +21,9 @@ const KEEP_IDS_DAYS: i32 = 7;
 /// The state that a batch begins with.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// What is known.
+    /// The state that decisions rest on.
     pub(crate) facts: Facts,
-    /// What must not have changed when the batch is written.
+    /// State that must be unchanged when the batch is written.
     state: LaneState,
     /// Whether a player belongs to another lane: the board has another number of lanes by now.
     pub(crate) has_other_lanes: bool,
@@ -43,10 +43,10 @@ struct LaneState {
     batch: i64,
 }
 
-/// What was written.
+/// Ids of a written batch.
 #[derive(Debug, Default)]
 pub(crate) struct Committed {
-    /// Number of the lane's last batch: whoever has seen it has seen these events.
+    /// Number of the lane's last batch: a reader of that batch sees these events.
     pub(crate) batch: i64,
     /// The ledger's ids of the accepted events, in their order.
     pub(crate) transaction_ids: Vec<i64>,
@@ -56,7 +56,7 @@ pub(crate) struct Committed {
     pub(crate) crowded: Option<Vec<i64>>,
 }
 
-/// What became of a batch that was to be written.
+/// Result of `commit_batch`.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// It is written, and committed unless the session holds the lane's lock.
@@ -316,7 +316,7 @@ impl EventColumns {
     }
 }
 
-/// What `commit_batch` takes, column by column.
+/// Arguments of `commit_batch`, column by column.
 #[derive(Debug, Default)]
 struct Columns {
     ledger: EventColumns,

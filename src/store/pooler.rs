@@ -50,7 +50,7 @@ impl Opening {
         &self.text
     }
 
-    /// What a statement gives in a transaction of its own. Given up half-way, it is rolled back when its
+    /// Runs a statement in a transaction of its own. Given up half-way, it is rolled back when its
     /// connection goes back. While `is_beginning` is set, sqlx does not know of the transaction, and the
     /// connection must be closed.
     pub(super) async fn steps<'q, E: Execute<'q, Postgres> + 'q>(

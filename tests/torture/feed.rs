@@ -22,7 +22,7 @@ const WRITE: &str = "
     SELECT 1, n % 4, ($1 * $2 + n) / 4 + 1, ARRAY(SELECT (random() * 1e7)::bigint FROM generate_series(1, 25) WHERE n >= 0),
            timestamptz '2026-01-01Z' + make_interval(mins => $1::integer, secs => n * 60.0 / $2)
     FROM generate_series(0, $2 - 1) AS n";
-/// What `maintain` calls, with the clock of the simulation.
+/// Statement of `maintain`, with the clock of the simulation.
 const DELETE: &str = "
     SELECT centile.forget_batch_changes(now() - timestamptz '2026-01-01Z' - make_interval(mins => $1::integer + 1) + interval '1 hour')";
 const SIZES: &str = "

@@ -57,7 +57,7 @@ pub struct Board {
     writer: Arc<Batches>,
 }
 
-/// What is said of an event: its outcome, whether it repeats an earlier one, and what is told of an accepted one.
+/// Answer to an event: outcome, whether it repeats an earlier one, and the result if accepted.
 type Answer = (&'static str, bool, Option<Value>);
 
 impl Board {
