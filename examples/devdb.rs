@@ -14,7 +14,7 @@ use std::{
 use centile::{
     Error, Result,
     local::{LocalPostgres, PostgresOptions},
-    store::migrate::{Files, migrate_to},
+    store::migrate::{Files, LOCK_WAIT, migrate_to},
 };
 
 #[tokio::main(flavor = "current_thread")]
@@ -36,7 +36,7 @@ async fn run() -> Result<ExitCode> {
     let dir = root.join(format!(".centile/dev-{}", std::process::id()));
     let server = LocalPostgres::start(&dir, PostgresOptions::ephemeral())?;
     // The files of now, not those this tool was built from: see CONTRIBUTING.md on new queries.
-    migrate_to(&server.url("postgres"), &Files::read(&root)?).await?;
+    migrate_to(&server.url("postgres"), &Files::read(&root)?, LOCK_WAIT).await?;
     let status = Command::new(&command)
         .args(arguments)
         .env("DATABASE_URL", server.url("postgres"))

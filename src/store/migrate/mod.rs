@@ -90,9 +90,10 @@ pub async fn migrate_within(database_url: &str, lock_wait: Duration) -> Result<R
     migrate_and_close(connect(database_url).await?, &Files::embedded(), lock_wait).await
 }
 
-/// Migrates the database at `database_url` to the schema that `files` make; for tools that work on the files.
-pub async fn migrate_to(database_url: &str, files: &Files) -> Result<Report> {
-    migrate_and_close(connect(database_url).await?, files, LOCK_WAIT).await
+/// Migrates the database at `database_url` to the schema that `files` make, as [`migrate_within`]; for tools that work on
+/// the files.
+pub async fn migrate_to(database_url: &str, files: &Files, lock_wait: Duration) -> Result<Report> {
+    migrate_and_close(connect(database_url).await?, files, lock_wait).await
 }
 
 /// A session with the database at `url`.

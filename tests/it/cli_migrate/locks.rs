@@ -3,16 +3,14 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _},
     process::{Child, Stdio},
+    time::Duration,
 };
 
-use centile::store::migrate::migrate_to;
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, raw_sql};
+use centile::store::migrate::{LOCK_WAIT, migrate_to};
+use sqlx::{Connection as _, PgConnection, raw_sql};
 
-use super::up_to;
+use super::{LATER, later_files};
 use crate::support::{TestDb, centile, wait::within};
-
-/// The last schema but one.
-const BEFORE: u32 = 6;
 
 fn start(db: &TestDb, flags: &[&str]) -> Child {
     let mut command = centile();
@@ -28,6 +26,17 @@ fn first_words(migrating: &mut Child) -> (String, BufReader<std::process::ChildS
     (line, said)
 }
 
+/// Runs a statement of others a few times, once the migration waits for a lock.
+async fn others_do(db: &TestDb, statement: &'static str) {
+    let mut other = PgConnection::connect(db.url()).await.unwrap();
+    // From its first try on.
+    db.until_waiting(1, || false).await;
+    for _ in 0..20 {
+        let doing = raw_sql(statement).execute(&mut other);
+        within("what others do while the transaction is open", doing).await.unwrap();
+    }
+}
+
 /// A transaction that was left open after `statement`, and the number of its session.
 async fn left_open(db: &TestDb, statement: &str) -> (PgConnection, i32) {
     let mut session = db.hold(statement).await;
@@ -35,56 +44,54 @@ async fn left_open(db: &TestDb, statement: &str) -> (PgConnection, i32) {
     (session, pid)
 }
 
-/// Functions and views are of another edition, and somebody has read one of them.
-async fn with_a_view() -> (TestDb, &'static str, &'static str) {
+/// Functions and views are of another edition, and a transaction has read one of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_go_on_while_it_waits_to_replace_a_view() {
+    const READ: &str = "SELECT count(*) FROM centile.boards";
     let db = TestDb::new().await;
     db.execute("UPDATE centile_store.applied_sql SET hash = 'earlier'").await;
-    (db, "SELECT count(*) FROM centile.boards", "SELECT count(*) FROM centile.boards")
+    let before = db.dump();
+    let (mut reader, pid) = left_open(&db, READ).await;
+    // It gives up and has changed nothing when that takes too long.
+    let output = tokio::task::block_in_place(|| start(&db, &["--lock-wait", "1"]).wait_with_output().unwrap());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let last = said.lines().last().unwrap();
+    assert!(
+        last.starts_with("error: ") && last.contains(&format!("session {pid}")) && last.contains("for 1 s"),
+        "{said}"
+    );
+    assert!(db.dump() == before, "something was changed");
+
+    // With as much time as it takes, it tries until the transaction ends.
+    let mut migrating = start(&db, &[]);
+    others_do(&db, READ).await;
+    let (line, mut said) = tokio::task::block_in_place(|| first_words(&mut migrating));
+    assert!(line.contains(&format!("session {pid}")) && line.contains("centile"), "{line}");
+    raw_sql("COMMIT").execute(&mut reader).await.unwrap();
+    let output = tokio::task::block_in_place(|| migrating.wait_with_output().unwrap());
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && printed.contains("replaced"), "{printed}{rest}");
 }
 
-/// A migration has to be applied to a table that somebody has read.
-async fn with_a_table() -> (TestDb, &'static str, &'static str) {
-    let db = TestDb::empty().await;
-    migrate_to(db.url(), &up_to(BEFORE)).await.unwrap();
-    (
-        db,
-        "SELECT count(*) FROM centile_store.users",
-        "INSERT INTO centile_store.users (external_id, name, lane_hash) SELECT gen_random_uuid(), 'N', 1",
-    )
-}
+/// A migration changes a table that a transaction has read.
+#[tokio::test]
+async fn others_go_on_while_it_waits_to_change_a_table() {
+    let db = TestDb::new().await;
+    let later = later_files("ALTER TABLE centile_store.users ADD COLUMN later integer;");
+    let before = db.dump();
+    let (mut reader, pid) = left_open(&db, "SELECT count(*) FROM centile_store.users").await;
+    let refused = migrate_to(db.url(), &later, Duration::from_secs(1)).await.unwrap_err().to_string();
+    assert!(refused.contains(&format!("session {pid}")) && refused.contains("for 1 s"), "{refused}");
+    assert!(db.dump() == before, "something was changed");
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_go_on_while_it_waits_for_a_transaction_that_was_left_open() {
-    for (db, read, others_do) in [with_a_view().await, with_a_table().await] {
-        let before = db.dump();
-        let (mut reader, pid) = left_open(&db, read).await;
-        // It gives up and has changed nothing when that takes too long.
-        let output = tokio::task::block_in_place(|| start(&db, &["--lock-wait", "1"]).wait_with_output().unwrap());
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        let last = said.lines().last().unwrap();
-        assert!(
-            last.starts_with("error: ") && last.contains(&format!("session {pid}")) && last.contains("for 1 s"),
-            "{said}"
-        );
-        assert!(db.dump() == before, "something was changed");
-
-        // With as much time as it takes, it tries until the transaction ends.
-        let mut migrating = start(&db, &[]);
-        let mut other = PgConnection::connect(db.url()).await.unwrap();
-        // From its first try on.
-        db.until_waiting(1, || false).await;
-        for _ in 0..20 {
-            let doing = raw_sql(AssertSqlSafe(others_do)).execute(&mut other);
-            within("what others do while the transaction is open", doing).await.unwrap();
-        }
-        let (line, mut said) = tokio::task::block_in_place(|| first_words(&mut migrating));
-        assert!(line.contains(&format!("session {pid}")) && line.contains("centile"), "{line}");
+    let insert = "INSERT INTO centile_store.users (external_id, name, lane_hash) SELECT gen_random_uuid(), 'N', 1";
+    let others = async {
+        others_do(&db, insert).await;
         raw_sql("COMMIT").execute(&mut reader).await.unwrap();
-        let output = tokio::task::block_in_place(|| migrating.wait_with_output().unwrap());
-        let mut rest = String::new();
-        said.read_to_string(&mut rest).unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success() && printed.contains("replaced"), "{printed}{rest}");
-    }
+    };
+    let (report, ()) = tokio::join!(migrate_to(db.url(), &later, LOCK_WAIT), others);
+    assert_eq!(report.unwrap().migrations, [LATER]);
 }

@@ -2,11 +2,12 @@
 
 use std::{fs, sync::Arc, time::Duration};
 
-use centile::store::migrate::{Files, migrate_to};
+use centile::store::migrate::{Files, LOCK_WAIT, migrate_to};
 use tokio_util::sync::CancellationToken;
 
+use super::changed_files;
 use crate::support::{
-    PATIENT, TestDb, amount, audit, folder,
+    PATIENT, TestDb, amount, audit,
     load::{Load, key, stop_after},
     redis_url, spawn_serve, verdict,
     wait::{until, within},
@@ -17,21 +18,11 @@ const BATCHES: i64 = 30;
 
 /// The schema of now, as another edition: with one more remark.
 fn edition(number: u32) -> Files {
-    let root = folder("edition");
-    for path in ["migrations", "sql/functions", "sql/views"] {
-        fs::create_dir_all(root.join(path)).unwrap();
-        for entry in fs::read_dir(path).unwrap() {
-            let entry = entry.unwrap();
-            fs::copy(entry.path(), root.join(path).join(entry.file_name())).unwrap();
-        }
-    }
-    fs::copy("sql/grants.sql", root.join("sql/grants.sql")).unwrap();
-    let changed = root.join("sql/functions/epoch.sql");
-    let text = fs::read_to_string(&changed).unwrap();
-    fs::write(&changed, format!("{text}-- Edition {number}.\n")).unwrap();
-    let files = Files::read(&root).unwrap();
-    fs::remove_dir_all(&root).unwrap();
-    files
+    changed_files(|root| {
+        let changed = root.join("sql/functions/epoch.sql");
+        let text = fs::read_to_string(&changed).unwrap();
+        fs::write(&changed, format!("{text}-- Edition {number}.\n")).unwrap();
+    })
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,7 +59,7 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     for number in 0..amount(3, 8) {
         // Where the load has failed, it says so below.
         until("batches between two editions", async || running.is_finished() || batches().await >= wanted).await;
-        let report = migrate_to(db.url(), &edition(number)).await.expect("another edition");
+        let report = migrate_to(db.url(), &edition(number), LOCK_WAIT).await.expect("another edition");
         assert!(report.objects > 100, "{report:?}");
         wanted = batches().await + BATCHES;
     }
