@@ -12,7 +12,7 @@ use std::{
 use centile::store::migrate::{Files, LOCK_WAIT, migrate, migrate_to};
 use sqlx::query_as;
 
-use crate::support::{TestDb, centile, folder};
+use crate::support::{TestDb, centile, folder, run};
 
 /// The command, run to its end.
 fn centile_migrate(url: &str) -> std::process::Child {
@@ -85,6 +85,23 @@ async fn a_database_that_cannot_be_reached_is_said_to_be() {
     assert!(!output.status.success());
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("cannot connect to PostgreSQL"), "{text}");
+}
+
+#[tokio::test]
+async fn a_schema_from_before_the_baseline_is_refused_in_one_line() {
+    let db = TestDb::new().await;
+    db.execute(
+        "DELETE FROM centile_store.schema_history;
+         INSERT INTO centile_store.schema_history (version, name, applied_on, checksum) VALUES
+             (1, 'schemas_and_tables', '2026-11-01T12:00:00Z', '1'), (2, 'periods_close', '2026-11-02T12:00:00Z', '2')",
+    )
+    .await;
+    let before = db.dump();
+    let cause = "a development version before the baseline (V1__schemas_and_tables)";
+    run(&db, &["migrate"]).refused(1, &[cause, "create a new database", "export", "import"]);
+    assert_eq!(db.dump(), before);
+    // Its migrations include the version of each of ours.
+    run(&db, &["board", "list"]).refused(1, &["another edition", "`centile migrate`"]);
 }
 
 /// The files that make the schema, after `change` has changed a copy of them in a folder of its own.

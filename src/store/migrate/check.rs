@@ -32,7 +32,7 @@ pub async fn check_url(database_url: &str) -> Result<()> {
 pub(crate) enum Edition {
     /// There is none.
     Missing,
-    /// Migrations have not been applied that this program needs.
+    /// Migrations have not been applied that this program needs, or had another text.
     Older,
     /// It is the one.
     Same,
@@ -45,14 +45,16 @@ pub(crate) enum Edition {
 /// What a database says of its schema.
 #[derive(Debug, FromRow)]
 struct Applied {
-    migrations: Vec<i32>,
+    /// Versions and checksums.
+    migrations: Vec<String>,
     hash: Option<String>,
 }
 
 /// What the files of this program come to. Hashing them takes longer than asking a database.
 #[derive(Debug)]
 struct Ours {
-    migrations: BTreeSet<i32>,
+    /// Versions and checksums.
+    migrations: BTreeSet<String>,
     hash: String,
 }
 
@@ -60,7 +62,9 @@ static OURS: LazyLock<Result<Ours>> = LazyLock::new(|| {
     let files = Files::embedded();
     let migrations = files.migrations.iter().map(|(path, text)| {
         let name = path.trim_start_matches("migrations/").trim_end_matches(".sql");
-        Migration::unapplied(name, text).map(|migration| migration.version()).map_err(|error| internal(path, &error))
+        Migration::unapplied(name, text)
+            .map(|migration| format!("{} {}", migration.version(), migration.checksum()))
+            .map_err(|error| internal(path, &error))
     });
     Ok(Ours { migrations: migrations.collect::<Result<_>>()?, hash: objects::hash_of(&files) })
 });
@@ -69,7 +73,7 @@ static OURS: LazyLock<Result<Ours>> = LazyLock::new(|| {
 pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
     let ours = OURS.as_ref().map_err(Clone::clone)?;
     let applied = sqlx::query_as::<_, Applied>(
-        "SELECT ARRAY(SELECT version FROM centile_store.schema_history) AS migrations,
+        "SELECT ARRAY(SELECT version || ' ' || checksum FROM centile_store.schema_history) AS migrations,
                 (SELECT hash FROM centile_store.applied_sql) AS hash",
     )
     .fetch_one(executor)
@@ -81,7 +85,7 @@ pub(crate) async fn edition(executor: impl PgExecutor<'_>) -> Result<Edition> {
         }
         Err(error) => return Err(error.into()),
     };
-    let migrations: BTreeSet<i32> = applied.migrations.into_iter().collect();
+    let migrations: BTreeSet<String> = applied.migrations.into_iter().collect();
     Ok(if !ours.migrations.is_subset(&migrations) {
         Edition::Older
     } else if ours.migrations != migrations {

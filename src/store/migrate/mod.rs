@@ -8,6 +8,7 @@ use std::{fmt, str::FromStr as _, time::Duration};
 
 use refinery_core::{
     AsyncMigrate, Migration, Runner,
+    error::Kind,
     traits::r#async::{AsyncQuery, AsyncTransaction},
 };
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, Row as _, postgres::PgConnectOptions};
@@ -28,6 +29,9 @@ use self::turn::{LOCK_TIMEOUT, Patience, is_locked};
 
 /// Key of the advisory lock: "centile" in ASCII.
 const LOCK: i64 = 0x0063_656e_7469_6c65;
+
+/// Version of the migration that makes the first release's schema. Development versions had others.
+const BASELINE: i32 = 1;
 
 /// Where refinery keeps which migrations were applied.
 const HISTORY: &str = "centile_store.schema_history";
@@ -73,8 +77,9 @@ impl fmt::Display for Report {
 
 /// Migrates the database that `pool` connects to, on a connection that is closed afterwards.
 ///
-/// [`Error::Unavailable`] when there is no connection, or others have had a lock for [`LOCK_WAIT`]; [`Error::Internal`], with PostgreSQL's words, when a step fails
-/// or the database was migrated by a program that this one does not know about.
+/// [`Error::Unavailable`] when there is no connection, or others have had a lock for [`LOCK_WAIT`]; [`Error::Conflict`] when
+/// the database has the schema of a development version before the baseline; [`Error::Internal`], with PostgreSQL's words,
+/// when a step fails or the database was migrated by a program that this one does not know about.
 pub async fn migrate(pool: &PgPool) -> Result<Report> {
     let connection = pool.acquire().await.map_err(unavailable)?.detach();
     migrate_and_close(connection, &Files::embedded(), LOCK_WAIT).await
@@ -166,9 +171,16 @@ async fn apply_migrations(
     if let Some(error) = session.gave_up {
         return Err(error);
     }
-    let report = report.map_err(|error| {
-        let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-        Error::Internal(format!("cannot migrate: {error}{cause}"))
+    let report = report.map_err(|error| match error.kind() {
+        Kind::DivergentVersion(applied, baseline) if baseline.version() == BASELINE => Error::Conflict(format!(
+            "this database has the schema of a development version before the baseline ({applied}), which cannot be \
+             upgraded: create a new database, run `centile migrate` on it, export the scores with the program that made \
+             this one, and import them there"
+        )),
+        _ => {
+            let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
+            Error::Internal(format!("cannot migrate: {error}{cause}"))
+        }
     })?;
     Ok(report.applied_migrations().iter().map(ToString::to_string).collect())
 }
