@@ -102,6 +102,11 @@ impl Bench {
         output(self.command().args(arguments))
     }
 
+    /// As [`Self::centile`], in a database of that name.
+    pub fn centile_in(&self, database: &str, arguments: &[&str]) -> Outcome<String> {
+        output(self.command().env("DATABASE_URL", self.servers.postgres.url(database)).args(arguments))
+    }
+
     /// The program with the addresses of the servers.
     pub fn command(&self) -> Command {
         let mut command = Command::new(CENTILE);
@@ -224,6 +229,48 @@ pub fn fill(bench: &Bench, board: &str, players: u32) -> Outcome<()> {
         fill_ranking(bench, period_id)?;
     }
     bench.psql("VACUUM ANALYZE").map(drop)
+}
+
+/// Fills a board without events from a CSV file of `user_id,user_name,points`. Writes players and
+/// the ledger in sets; `centile rebuild` then makes the rankings. All events have the same time.
+/// Returns the output of `rebuild`.
+#[allow(dead_code, reason = "two of the benchmarks fill boards from files")]
+pub fn fill_from_file(bench: &Bench, database: &str, board: &str, file: &Path) -> Outcome<String> {
+    let given = "CREATE UNLOGGED TABLE given (user_id text COLLATE \"C\", user_name text, points bigint)";
+    let copy = format!("\\copy given FROM '{}' CSV HEADER", file.display());
+    let users = "INSERT INTO centile_store.users (external_id, name, lane_hash)
+                 SELECT g.user_id, min(g.user_name), centile.lane_hash(g.user_id) FROM given g GROUP BY g.user_id ORDER BY g.user_id
+                 ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING";
+    // Sorted by player, so that rows go to the end of the ledger's indexes.
+    let ledger = format!(
+        "SELECT centile.open_periods(b.board_id, ARRAY[now()]) FROM centile.boards b WHERE b.slug = '{board}';
+         INSERT INTO centile_store.score_transactions (board_id, user_id, kind, points, occurred_at, lane, batch)
+         SELECT b.id, u.id, 'score', g.points, now(), u.lane_hash % b.lanes, 1
+         FROM given g
+         JOIN centile_store.users u ON u.external_id = g.user_id
+         CROSS JOIN centile_store.boards b
+         WHERE b.slug = '{board}'
+         ORDER BY u.id;
+         UPDATE centile_store.board_lanes l SET batch = 1, last_at = now()
+         FROM centile_store.boards b
+         WHERE b.id = l.board_id AND b.slug = '{board}'"
+    );
+    bench.psql_in(
+        database,
+        &[
+            "SET work_mem = '256MB'",
+            "SELECT centile.ensure_ledger_months()",
+            given,
+            &copy,
+            "ANALYZE given",
+            users,
+            "ANALYZE centile_store.users",
+            &ledger,
+            "DROP TABLE given",
+            "ANALYZE centile_store.score_transactions",
+        ],
+    )?;
+    bench.centile_in(database, &["rebuild", "--board", board, "--all"])
 }
 
 /// The ranking of a period as writers would have left it, in place of the empty one.

@@ -13,7 +13,7 @@ use deadpool_redis::redis::{cmd, pipe};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 
 use crate::{
-    common::{Bench, CENTILE, Outcome, output},
+    common::{Bench, Outcome, fill_from_file},
     peers::{
         Answer, buckets, plain,
         redis::{Redis, RedisClient},
@@ -110,13 +110,9 @@ async fn fill_sets(redis: &LocalRedis, file: &Path) -> Answer<()> {
 }
 
 fn fill_centile(bench: &Bench, site: &Site, file: &Path) -> Outcome<String> {
-    let centile = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(CENTILE);
-        command.env("DATABASE_URL", bench.servers.postgres.url(&site.database));
-        output(command.args(arguments))
-    };
+    let centile = |arguments: &[&str]| bench.centile_in(&site.database, arguments);
     centile(&["migrate"])?;
     centile(&["board", "create", BOARD, "--periods", "all_time,week,month"])?;
-    centile(&["import", "--fast", file.to_str().ok_or("a path that is no text")?, "--board", BOARD])?;
+    fill_from_file(bench, &site.database, BOARD, file)?;
     Ok(centile(&["key", "create", "--name", "bench", "--role", "server"])?.trim().to_owned())
 }

@@ -1,5 +1,5 @@
-//! What ten times the players cost: the same ranks among a million and among ten million, on one server, in turn; how long first
-//! loads take, and what `serve` needs of memory. `cargo bench --bench growth` prints what stands in docs/benchmarks.md.
+//! Measures the cost of ten times the players: the same ranks among a million and among ten million,
+//! on one server, in turn; the time of rebuilds, and the memory of `serve`.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::{
@@ -16,7 +16,7 @@ use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 mod common;
 
 use common::{
-    Bench, Outcome, Serve,
+    Bench, Outcome, Serve, fill_from_file,
     load::{self, Load},
     median, read, wrk,
 };
@@ -30,7 +30,7 @@ const STRETCHES: u32 = 5;
 /// Load under which memory is looked at.
 const LOAD: Duration = Duration::from_mins(1);
 
-/// What to load.
+/// Sizes of the boards.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Players of the smaller board
@@ -41,7 +41,7 @@ struct Arguments {
     #[arg(long, default_value_t = 10_000_000)]
     many: u64,
 
-    /// Events of a third one, with as many players as the smaller: only loaded
+    /// Events of a third one, with as many players as the smaller: only rebuilt
     #[arg(long, default_value_t = 10_000_000)]
     events: u64,
 
@@ -73,9 +73,9 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
         answers: Vec::new(),
     });
     for board in &boards {
-        load(bench, dir, board.name, board.players, board.players)?;
+        fill(bench, dir, board.name, board.players, board.players)?;
     }
-    load(bench, dir, "busy", arguments.few, arguments.events)?;
+    fill(bench, dir, "busy", arguments.few, arguments.events)?;
     bench.psql("VACUUM ANALYZE")?;
     bench.psql("CHECKPOINT")?;
 
@@ -135,23 +135,22 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
     Ok(())
 }
 
-/// Loads a board as a whole: one event for each player, or several for random ones.
-fn load(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Outcome<()> {
+/// Fills a board: one event for each player, or several for random ones.
+fn fill(bench: &Bench, dir: &Path, board: &str, players: u64, events: u64) -> Outcome<()> {
     let file = dir.join("scores.csv");
     let mut random = StdRng::seed_from_u64(SEED);
     let mut out = BufWriter::new(File::create(&file)?);
-    writeln!(out, "user_id,points")?;
+    writeln!(out, "user_id,user_name,points")?;
     for n in 1..=events {
         let player = if events == players { n } else { random.random_range(1..=players) };
-        writeln!(out, "player-{player},{}", random.random_range(0..=1_000_000_000))?;
+        writeln!(out, "player-{player},player-{player},{}", random.random_range(0..=1_000_000_000))?;
     }
     out.flush()?;
     bench.centile(&["board", "create", board, "--periods", "all_time,week,month"])?;
     let began = Instant::now();
-    let said =
-        bench.centile(&["import", "--fast", file.to_str().ok_or("a path that is no text")?, "--board", board])?;
+    let said = fill_from_file(bench, "postgres", board, &file)?;
     println!(
-        "{events} events of {players} players, all_time, week and month: {:.0} s\n{said}",
+        "{events} events of {players} players, all_time, week and month: {:.0} s with the rebuilds\n{said}",
         began.elapsed().as_secs_f64()
     );
     fs::remove_file(file)?;
