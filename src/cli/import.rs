@@ -1,7 +1,5 @@
 //! `centile import`: events from a file, with times of their own.
 
-mod load;
-
 use std::{
     convert::Infallible,
     fs::{self, File},
@@ -53,15 +51,11 @@ pub(super) struct Import {
     #[arg(long)]
     update_names: bool,
     /// Events that are written in one transaction
-    #[arg(long, value_name = "N", conflicts_with = "fast", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=5_000))]
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u16).range(1..=5_000))]
     batch_size: u16,
-    /// Load the whole file at once, into a board without events: many times faster. Until it has ended the board takes no scores; cut
-    /// short, it leaves nothing but players' names, and can be run again
-    #[arg(long)]
-    fast: bool,
     /// Give up the board's imports that were cut short and will not be run again. Its periods are then closed with what is in
     /// them, those that the import never reached without a player; later lines for them are refused
-    #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names", "fast"])]
+    #[arg(long, conflicts_with_all = ["file", "format", "rejects", "update_names"])]
     abandon: bool,
     #[command(flatten)]
     by: By,
@@ -83,21 +77,14 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         let rejects = Rejects::new(make_rejects(import.file(), &path)?)?;
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
         let (begin, name) = (Instant::now(), import.source_name());
-        let result = if import.fast {
-            tokio::select! {
-                result = import::load(service, &board, &name, source, options, rejects, &progress) => result,
-                never = load::show(&progress) => match never {},
-            }
-        } else {
-            tokio::select! {
-                result = import::run(service, &board, &name, source, options, rejects, &progress) => result,
-                never = show(&progress, length) => match never {},
-            }
+        let result = tokio::select! {
+            result = import::run(service, &board, &name, source, options, rejects, &progress) => result,
+            never = show(&progress, length) => match never {},
         };
         let counts = progress.counts();
         tidy_up(&path, &counts);
-        output::print(summary(&counts, begin.elapsed()) + &load::times(&progress))?;
-        result.map_err(|error| if import.fast { load::stopped(error) } else { stopped(error, &counts) })?;
+        output::print(summary(&counts, begin.elapsed()))?;
+        result.map_err(|error| stopped(error, &counts))?;
         match counts.rejected {
             0 => Ok(()),
             rejected => Err(Error::Conflict(format!(

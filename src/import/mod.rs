@@ -4,20 +4,16 @@
 //! thousands at a time: players, months of the ledger, periods (`prepare`). A task per lane writes them in file order
 //! (`lane`). What cannot be taken goes to the rejects (`rejects`). The channels between them are bounded, so that a file of
 //! any size takes little memory.
-//!
-//! A board's first events, all of them, are loaded instead (`load`): copied into the database, and written there in sets.
 
 mod event;
 mod lane;
-mod load;
 mod prepare;
 mod progress;
 mod rejects;
 mod source;
 mod text;
 
-pub use load::run as load;
-pub use progress::{Counts, Phase, Progress};
+pub use progress::{Counts, Progress};
 pub use rejects::Rejects;
 pub use source::{Format, Source};
 
@@ -38,7 +34,7 @@ pub struct Options {
     pub by: Actor,
     /// Whether players who exist take the last name that the file has for them; only new ones take a name otherwise.
     pub update_names: bool,
-    /// Events of one lane that are written in one transaction; a load writes all of them in one.
+    /// Events of one lane that are written in one transaction.
     pub batch_size: usize,
 }
 

@@ -61,8 +61,16 @@ impl Preparation {
     }
 
     async fn make_months(&mut self, times: &[DateTime<Utc>]) -> Result<()> {
-        let months: BTreeSet<NaiveDate> = times.iter().filter_map(month_of).collect();
-        make_months(&self.store, months.difference(&self.months).copied()).await?;
+        let months: BTreeSet<NaiveDate> = times.iter().filter_map(|at| at.date_naive().with_day(1)).collect();
+        let start = |month: NaiveDate| month.and_time(NaiveTime::MIN).and_utc();
+        let mut new = months.difference(&self.months).copied().peekable();
+        while let Some(first) = new.next() {
+            let mut last = first;
+            while let Some(next) = new.next_if(|next| Some(*next) == last.checked_add_months(Months::new(1))) {
+                last = next;
+            }
+            self.store.ensure_ledger_months_between(start(first), start(last)).await?;
+        }
         self.months.extend(months);
         Ok(())
     }
@@ -129,23 +137,4 @@ impl Preparation {
         }
         Ok(())
     }
-}
-
-/// The first day of the month of the ledger that holds `at`.
-pub(super) fn month_of(at: &DateTime<Utc>) -> Option<NaiveDate> {
-    at.date_naive().with_day(1)
-}
-
-/// Makes months of the ledger, given in their order by their first days; those that follow one another together.
-pub(super) async fn make_months(store: &Store, months: impl Iterator<Item = NaiveDate>) -> Result<()> {
-    let start = |month: NaiveDate| month.and_time(NaiveTime::MIN).and_utc();
-    let mut months = months.peekable();
-    while let Some(first) = months.next() {
-        let mut last = first;
-        while let Some(next) = months.next_if(|next| Some(*next) == last.checked_add_months(Months::new(1))) {
-            last = next;
-        }
-        store.ensure_ledger_months_between(start(first), start(last)).await?;
-    }
-    Ok(())
 }

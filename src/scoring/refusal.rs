@@ -84,22 +84,6 @@ impl Violation {
 }
 
 impl Refusal {
-    /// The reason of this name, for which a load refuses a line
-    /// (`centile_store.refuse_load_lines`).
-    pub(crate) fn of_load(name: &str, board: &Board) -> Option<Self> {
-        Some(match name {
-            "banned" => Self::Banned,
-            "points_out_of_bounds" => Self::Broken(Violation::out_of_bounds(board.points_min, board.points_max)),
-            "tiebreak_not_used" => Self::TiebreakNotUsed,
-            "tiebreak_out_of_range" => Self::TiebreakOutOfRange,
-            "time_in_future" => Self::TimeInFuture,
-            "time_out_of_range" => Self::TimeOutOfRange,
-            "period_closed" => Self::PeriodClosed,
-            "id_conflict" => Self::IdConflict,
-            _ => return None,
-        })
-    }
-
     /// As an error for the caller.
     pub(crate) fn error(&self, board: &Board) -> Error {
         match self {

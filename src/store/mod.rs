@@ -14,7 +14,6 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod layout;
-pub(crate) mod load;
 pub(crate) mod operation;
 pub(crate) mod outbox;
 pub(crate) mod period;

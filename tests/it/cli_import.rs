@@ -1,7 +1,6 @@
 //! `centile import`: formats, rejects, names, times, and runs that are cut short.
 
 mod damage;
-mod fast;
 mod standing;
 
 use std::io::Write as _;
