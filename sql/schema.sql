@@ -37,20 +37,18 @@ DECLARE
     v_running   text;
     v_abandoned text[];
 BEGIN
-    -- First without the lock, which a load holds for long.
+    PERFORM centile_store.lock_structure(v_board.id, true);
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
     WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
             USING ERRCODE = 'CB409', HINT = 'Stop it first.';
     END IF;
-    PERFORM centile_store.lock_structure(v_board.id, true);
     WITH abandoned AS (
         UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
-        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id)
+        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         RETURNING i.id, i.source)
     SELECT coalesce(array_agg(a.source ORDER BY a.id), '{}') INTO v_abandoned FROM abandoned a;
-    PERFORM centile_store.release_dead_loads();
     IF v_abandoned <> '{}' THEN
         PERFORM centile_store.note_act(p_actor, 'abandon_imports', v_board.id, NULL, jsonb_build_object('sources', v_abandoned), 'imports');
     END IF;
@@ -1753,8 +1751,6 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
-    -- Else a load that was cut short would be gone on with by its number, and be taken for alive.
-    PERFORM centile_store.release_dead_loads();
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i
@@ -1776,32 +1772,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) IS 'Announces an import of a board and returns its number. Example: SELECT centile_store.begin_import(1, ''scores.csv'') IS NOT NULL AS is_announced;';
-
-CREATE FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_slug      text;
-    v_import_id bigint;
-BEGIN
-    PERFORM centile_store.lock_structure(p_board_id, true);
-    PERFORM centile_store.release_dead_loads();
-    SELECT b.slug INTO STRICT v_slug FROM centile_store.boards b WHERE b.id = p_board_id;
-    IF EXISTS (SELECT FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.batch > 0)
-       OR EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = p_board_id) THEN
-        RAISE EXCEPTION 'board % has events already, and --fast is for the first ones', v_slug
-            USING ERRCODE = 'CB409', HINT = 'Import without it, or into another board.';
-    ELSIF EXISTS (SELECT FROM centile_store.imports i
-                  WHERE i.board_id = p_board_id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id)) THEN
-        RAISE EXCEPTION 'an import into board % is running', v_slug USING ERRCODE = 'CB409', HINT = 'Wait until it has ended.';
-    END IF;
-    v_import_id := centile_store.begin_import(p_board_id, p_source, p_actor);
-    UPDATE centile_store.boards SET loading_import_id = v_import_id WHERE id = p_board_id;
-    RETURN v_import_id;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text) IS 'Announces an import that fills a board as a whole and returns its number. Example: SELECT centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv'') IS NOT NULL AS is_announced;';
 
 CREATE FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) RETURNS record
     LANGUAGE plpgsql
@@ -8297,55 +8267,39 @@ $$;
 
 COMMENT ON FUNCTION centile_store.end_import(p_import_id bigint) IS 'Ends an import. Example: SELECT centile_store.end_import(1);';
 
-CREATE FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    UPDATE centile_store.imports
-    SET ended_at = CASE WHEN p_has_succeeded THEN clock_timestamp() END, abandoned_at = CASE WHEN NOT p_has_succeeded THEN clock_timestamp() END
-    WHERE id = p_import_id AND ended_at IS NULL AND abandoned_at IS NULL;
-    UPDATE centile_store.boards SET loading_import_id = NULL WHERE loading_import_id = p_import_id;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) IS 'Ends a load. Example: SELECT centile_store.end_load(centile_store.begin_load(centile.create_board(''fresh''), ''scores.csv''), true);';
-
-CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text DEFAULT NULL::text) RETURNS text
+CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
     LANGUAGE plpgsql IMMUTABLE
     AS $_$
 DECLARE
     v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
     -- The same arithmetic as centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
-    v_of_e    text := CASE WHEN p_by IS NOT NULL THEN format('e.%I, ', p_by) ELSE '' END || 'e.user_id';
-    v_of_s    text := CASE WHEN p_by IS NOT NULL THEN format('s.%I, ', p_by) ELSE '' END || 's.user_id';
 BEGIN
     RETURN CASE p_board.mode
         WHEN 'sum' THEN format($query$
-        SELECT %2$s, e.score, %1$s AS rank_key,
+        SELECT e.user_id, e.score, %1$s AS rank_key,
                2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
                e.reached_at, e.only_zeros
-        FROM (SELECT %3$s, sum(s.points)::bigint AS score,
+        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
                      coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
                      count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
-              FROM s GROUP BY %3$s) e$query$,
-            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END, v_of_e, v_of_s)
+              FROM s GROUP BY s.user_id) e$query$,
+            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
         ELSE format($query$
-        SELECT %3$s, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
+        SELECT e.user_id, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
                timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
                e.only_zeros
-        FROM (SELECT %4$s, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY %4$s) e$query$,
+        FROM (SELECT s.user_id, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
             CASE p_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
             CASE p_board.mode
                 WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
                 -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END,
-            v_of_e, v_of_s)
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
         END;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text) IS 'Text of what makes entries of events. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
+COMMENT ON FUNCTION centile_store.entries_of(p_board centile_store.boards) IS 'Text of what makes entries of events. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';
 
 CREATE FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text DEFAULT NULL::text, p_user_ids text DEFAULT NULL::text) RETURNS text
     LANGUAGE plpgsql STABLE
@@ -8534,41 +8488,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) IS 'Writes the entries of a ranking from the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id) AS entries FROM centile_store.begin_rebuild(1) r;';
-
-CREATE FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text DEFAULT NULL::text) RETURNS bigint[]
-    LANGUAGE plpgsql
-    SET work_mem TO '256MB'
-    AS $_$
-DECLARE
-    v_board    centile_store.boards;
-    v_begins   timestamptz[];
-    v_ends     timestamptz[];
-    v_rankings bigint[];
-BEGIN
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    SELECT array_agg(p.starts_at ORDER BY p.starts_at), array_agg(p.ends_at ORDER BY p.starts_at), array_agg(p.ranking_id ORDER BY p.starts_at)
-    INTO v_begins, v_ends, v_rankings
-    FROM centile_store.periods p
-    WHERE p.board_id = p_board_id AND p.kind = p_kind AND p.ranking_id IS NOT NULL AND (p_kind <> 'season' OR p.label = p_season);
-    -- The periods of a kind follow one another: that which begins last holds the time, unless it has ended.
-    EXECUTE format($query$
-        INSERT INTO centile_store.leaderboard (user_id, score, rank_key, tie_key, reached_at, only_zeros, ranking_id)
-        WITH s AS (
-            SELECT ($3)[x.n] AS ranking_id, x.id, x.user_id, x.points, x.tiebreak, x.occurred_at
-            FROM (SELECT e.*, width_bucket(e.occurred_at, $1) AS n FROM pg_temp.load_event e) x
-            WHERE x.occurred_at < ($2)[x.n]
-        )
-        SELECT o.user_id, o.score, o.rank_key, o.tie_key, o.reached_at, o.only_zeros, o.ranking_id
-        FROM (%s) o
-        ORDER BY o.ranking_id, o.user_id $query$, centile_store.entries_of(v_board, 'ranking_id'))
-    USING v_begins, v_ends, v_rankings;
-    RETURN ARRAY(
-        SELECT r.id FROM unnest(v_rankings) AS r (id)
-        WHERE EXISTS (SELECT FROM centile_store.leaderboard l WHERE l.ranking_id = r.id));
-END
-$_$;
-
-COMMENT ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) IS 'Writes the entries of the rankings of one kind from the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.fill_load_entries(1, ''day'');';
 
 CREATE FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) RETURNS boolean
     LANGUAGE plpgsql
@@ -8884,20 +8803,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
 
-CREATE FUNCTION centile_store.lay_out_load(p_ranking_id bigint) RETURNS bigint
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    DELETE FROM centile_store.stripes WHERE ranking_id = p_ranking_id;
-    DELETE FROM centile_store.stripe_counts WHERE ranking_id = p_ranking_id;
-    DELETE FROM centile_store.bucket_counts WHERE ranking_id = p_ranking_id;
-    UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
-    RETURN centile_store.fill_buckets(p_ranking_id);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) IS 'Lays out a ranking that a load has filled. Example: SELECT centile_store.lay_out_load(p.ranking_id) AS players FROM centile.boards b CROSS JOIN LATERAL centile.open_periods(b.board_id, ''{2030-01-01 12:00Z}'') JOIN centile.periods p ON p.board = b.slug AND p.label = ''2030-01-01'' WHERE b.slug = ''main'';';
-
 CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -8996,27 +8901,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) IS 'Last batch and time of each lane, by the ledger. Example: SELECT cardinality(batches) AS lanes FROM centile_store.ledger_lanes(1);';
 
-CREATE FUNCTION centile_store.list_load_players(p_last_names boolean) RETURNS bigint
-    LANGUAGE plpgsql
-    SET work_mem TO '256MB'
-    AS $$
-DECLARE
-    v_players bigint;
-BEGIN
-    ANALYZE pg_temp.load_line;
-    TRUNCATE pg_temp.load_player;
-    INSERT INTO pg_temp.load_player (place, user_id, name)
-    SELECT row_number() OVER (), n.user_id, n.user_name
-    FROM (SELECT DISTINCT ON (l.user_id) l.user_id, l.user_name
-          FROM pg_temp.load_line l
-          ORDER BY l.user_id, l.user_name IS NULL, CASE WHEN p_last_names THEN -l.line ELSE l.line END) n;
-    GET DIAGNOSTICS v_players = ROW_COUNT;
-    RETURN v_players;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.list_load_players(p_last_names boolean) IS 'Lists the players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.list_load_players(false);';
-
 CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE sql
     AS $$
@@ -9040,20 +8924,6 @@ CREATE FUNCTION centile_store.list_named_players(p_period_id bigint DEFAULT NULL
 $$;
 
 COMMENT ON FUNCTION centile_store.list_named_players(p_period_id bigint) IS 'Lists whom the frozen tops name that are not listed yet. Example: SELECT centile_store.list_named_players();';
-
-CREATE FUNCTION centile_store.load_rejects() RETURNS TABLE(line bigint, outcome text, raw text)
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    RETURN QUERY
-    SELECT r.line, r.outcome, l.raw
-    FROM pg_temp.load_refusal r JOIN pg_temp.load_line l ON l.line = r.line
-    WHERE r.outcome <> 'repeated'
-    ORDER BY r.line;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.load_rejects() IS 'Lines of a load that cannot be taken. Example: SELECT centile_store.make_load_tables(), (SELECT count(*) FROM centile_store.load_rejects()) AS rejects;';
 
 CREATE FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) RETURNS centile_store.board_lanes
     LANGUAGE plpgsql
@@ -9088,96 +8958,19 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    IF p_exclusive AND NOT pg_try_advisory_xact_lock(1128615508, p_board_id) THEN
-        PERFORM centile_store.refuse_while_loading(p_board_id);
-        PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
-    ELSIF NOT p_exclusive AND NOT pg_try_advisory_xact_lock_shared(1128615508, p_board_id) THEN
-        PERFORM centile_store.refuse_while_loading(p_board_id);
-        PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
-    END IF;
     IF p_exclusive THEN
+        PERFORM pg_advisory_xact_lock(1128615508, p_board_id);
         -- Batches that began before are begun anew.
         UPDATE centile_store.boards AS b SET structure_revision = b.structure_revision + 1 WHERE b.id = p_board_id RETURNING * INTO v_board;
     ELSE
+        PERFORM pg_advisory_xact_lock_shared(1128615508, p_board_id);
         SELECT * INTO v_board FROM centile_store.boards WHERE id = p_board_id;
-    END IF;
-    IF v_board.loading_import_id IS NOT NULL THEN
-        PERFORM centile_store.refuse_while_loading(p_board_id);
     END IF;
     RETURN v_board;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) IS 'Takes a board''s structure lock for this transaction; gives the board. Example: SELECT (centile_store.lock_structure(1, true)).slug;';
-
-CREATE FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) RETURNS integer
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    AS $$
-DECLARE
-    v_made integer;
-BEGIN
-    INSERT INTO centile_store.users (external_id, name, lane_hash)
-    SELECT n.user_id, coalesce(n.name, n.user_id), centile.lane_hash(n.user_id)
-    FROM pg_temp.load_player n
-    WHERE n.place > p_after AND n.place <= p_after + p_limit
-      AND NOT EXISTS (SELECT FROM centile_store.users u WHERE u.external_id = n.user_id)
-    ORDER BY n.place
-    ON CONFLICT ON CONSTRAINT users_external_id_key DO NOTHING;
-    GET DIAGNOSTICS v_made = ROW_COUNT;
-    RETURN v_made;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) IS 'Makes players of a load who do not exist yet. Example: SELECT centile_store.make_load_tables(), centile_store.make_load_players(0, 1000);';
-
-CREATE FUNCTION centile_store.make_load_tables() RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    BEGIN
-        -- A process that was killed is missed within a second, also in the middle of a long statement.
-        PERFORM set_config('client_connection_check_interval', '1s', false);
-        PERFORM set_config('temp_buffers', '128MB', false);
-    EXCEPTION
-        -- Not every system can tell; and the buffers stay what they were at a session's first temporary table.
-        WHEN invalid_parameter_value THEN NULL;
-    END;
-    CREATE TEMPORARY TABLE load_line (
-        line        bigint   NOT NULL,
-        user_id     text     COLLATE "C" NOT NULL,
-        user_name   text,
-        points      bigint   NOT NULL,
-        tiebreak    smallint,
-        reason      text,
-        id          text     COLLATE "C",
-        occurred_at timestamptz,
-        raw         text     NOT NULL
-    );
-    CREATE TEMPORARY TABLE load_player (
-        place   bigint NOT NULL,
-        user_id text   COLLATE "C" NOT NULL,
-        name    text,
-        CONSTRAINT load_player_pkey PRIMARY KEY (place)
-    );
-    CREATE TEMPORARY TABLE load_refusal (
-        line    bigint NOT NULL,
-        outcome text   NOT NULL
-    );
-    CREATE TEMPORARY TABLE load_event (
-        id           bigint   NOT NULL,
-        user_id      bigint   NOT NULL,
-        lane         smallint NOT NULL,
-        points       bigint   NOT NULL,
-        tiebreak     smallint,
-        reason       text,
-        occurred_at  timestamptz NOT NULL,
-        external_id  text     COLLATE "C"
-    );
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.make_load_tables() IS 'Makes the temporary tables of a load. Example: SELECT centile_store.make_load_tables();';
 
 CREATE FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -11173,42 +10966,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) IS 'Notes the signature of a request that changes something, and whether it is new. Example: SELECT centile_store.note_signature(key_id, sha256(''a request'')) FROM centile.api_keys WHERE name = ''game server'';';
 
-CREATE FUNCTION centile_store.open_load_periods(p_board_id integer) RETURNS integer
-    LANGUAGE plpgsql
-    SET work_mem TO '256MB'
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-DECLARE
-    v_limit constant numeric := 9223372036854775807;
-    v_board    centile_store.boards;
-    v_opened   integer;
-    v_overflow record;
-BEGIN
-    v_opened := centile.open_periods(p_board_id, ARRAY(
-        SELECT unnest(ARRAY[min(e.occurred_at), max(e.occurred_at)]) FROM pg_temp.load_event e GROUP BY date_trunc('hour', e.occurred_at)));
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    -- Only where all points together could get there are they added up player by player.
-    IF v_board.mode = 'sum'
-       AND (SELECT count(*) * greatest(max(e.points)::numeric, -min(e.points)::numeric) > v_limit FROM pg_temp.load_event e) THEN
-        SELECT u.external_id, p.period INTO v_overflow
-        FROM (SELECT e.user_id FROM pg_temp.load_event e GROUP BY e.user_id HAVING sum(abs(e.points::numeric)) > v_limit) r
-        JOIN centile_store.users u ON u.id = r.user_id
-        JOIN pg_temp.load_event e ON e.user_id = r.user_id
-        CROSS JOIN LATERAL centile_store.periods_at(p_board_id, v_board.periods, e.occurred_at) p
-        GROUP BY u.external_id, p.period_id, p.period
-        HAVING abs(sum(e.points::numeric)) > v_limit
-        ORDER BY u.external_id, p.period LIMIT 1;
-        IF FOUND THEN
-            RAISE EXCEPTION 'the score of player % in % would leave the range of 64 bits', quote_literal(v_overflow.external_id), v_overflow.period
-                USING ERRCODE = 'CB409', HINT = 'The ordinary import refuses the events that take it there, and takes the others.';
-        END IF;
-    END IF;
-    RETURN v_opened;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.open_load_periods(p_board_id integer) IS 'Opens the periods that hold the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.open_load_periods(1);';
-
 CREATE FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) RETURNS TABLE("position" bigint, rank bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone, internal_id bigint, rank_key bigint, tie_key bigint)
     LANGUAGE sql STABLE
     AS $$
@@ -11904,72 +11661,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) IS 'Brings the archive of a closed period up to the ledger of now and returns its revision. Example: SELECT c.at IS NOT NULL AS is_cut_off, centile_store.build_archive(2), centile_store.compare_archive(2), centile_store.finish_close(2, c.at), centile_store.refresh_archive(2, ''dora'', ''a correction'') FROM (SELECT centile_store.cut_off_period(2) AS at) c;';
 
-CREATE FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) RETURNS TABLE(outcome text, lines bigint)
-    LANGUAGE plpgsql
-    SET work_mem TO '256MB'
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_board  centile_store.boards;
-    v_closed tstzrange[];
-BEGIN
-    SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    SELECT array_agg(tstzrange(p.starts_at, p.ends_at)) INTO v_closed FROM centile_store.periods p WHERE p.board_id = p_board_id AND p.state = 'closed';
-    INSERT INTO pg_temp.load_refusal (line, outcome)
-    SELECT * FROM (
-        SELECT l.line,
-               CASE
-                   WHEN l.user_id IN (
-                       SELECT u.external_id FROM centile_store.users u WHERE u.banned_at IS NOT NULL
-                       UNION ALL
-                       SELECT u.external_id FROM centile_store.board_players b JOIN centile_store.users u ON u.id = b.user_id
-                       WHERE b.board_id = p_board_id AND b.banned) THEN 'banned'
-                   WHEN l.points NOT BETWEEN v_board.points_min AND v_board.points_max THEN 'points_out_of_bounds'
-                   WHEN l.tiebreak IS NOT NULL AND v_board.ties <> 'tiebreak' THEN 'tiebreak_not_used'
-                   WHEN l.tiebreak NOT BETWEEN -2048 AND 2047 THEN 'tiebreak_out_of_range'
-                   WHEN l.occurred_at > p_now THEN 'time_in_future'
-                   WHEN coalesce(l.occurred_at, p_now) NOT BETWEEN '2000-01-01 00:00:00+00' AND '2071-01-01 00:00:00+00' THEN 'time_out_of_range'
-                   WHEN v_closed IS NOT NULL AND EXISTS (SELECT FROM unnest(v_closed) AS c (times) WHERE c.times @> coalesce(l.occurred_at, p_now)) THEN 'period_closed'
-               END AS outcome
-        FROM pg_temp.load_line l) x
-    WHERE x.outcome IS NOT NULL;
-
-    INSERT INTO pg_temp.load_refusal (line, outcome)
-    SELECT x.line, CASE WHEN x.first_content = x.content THEN 'repeated' ELSE 'id_conflict' END
-    FROM (SELECT l.line, l.content, first_value(l.line) OVER same AS first_line, first_value(l.content) OVER same AS first_content
-          FROM (SELECT l.line, l.user_id, l.id, jsonb_build_array(l.points, l.reason, l.tiebreak, l.occurred_at) AS content
-                FROM pg_temp.load_line l
-                WHERE (l.user_id, l.id) IN (SELECT d.user_id, d.id FROM pg_temp.load_line d WHERE d.id IS NOT NULL GROUP BY d.user_id, d.id HAVING count(*) > 1)
-                  AND l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)) l
-          WINDOW same AS (PARTITION BY l.user_id, l.id ORDER BY l.line)) x
-    WHERE x.first_line < x.line;
-    RETURN QUERY SELECT r.outcome, count(*) FROM pg_temp.load_refusal r GROUP BY r.outcome;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) IS 'Refuses lines of a load and says how many for which reason. Example: SELECT centile_store.make_load_tables(), (SELECT count(*) FROM centile_store.refuse_load_lines(1, ''2024-02-01Z'')) AS reasons;';
-
-CREATE FUNCTION centile_store.refuse_while_loading(p_board_id integer) RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_board centile_store.boards;
-BEGIN
-    SELECT * INTO v_board FROM centile_store.boards b WHERE b.id = p_board_id AND b.loading_import_id IS NOT NULL;
-    IF FOUND AND EXISTS (
-           SELECT FROM pg_catalog.pg_locks l
-           WHERE l.locktype = 'advisory' AND l.classid = 1128615509 AND l.objid = v_board.loading_import_id AND l.objsubid = 2
-             AND l.database = (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = current_database())
-             AND l.pid <> pg_backend_pid()) THEN
-        RAISE EXCEPTION 'board % is being loaded: nothing else is written on it until that has ended', v_board.slug
-            USING ERRCODE = 'CB503', HINT = 'SELECT * FROM centile.imports WHERE ended_at IS NULL AND abandoned_at IS NULL shows the import.';
-    END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) IS 'Raises CB503 while another session loads a board. Example: SELECT centile_store.refuse_while_loading(1);';
-
 CREATE FUNCTION centile_store.release_abandoned() RETURNS bigint
     LANGUAGE plpgsql
     AS $$
@@ -11982,10 +11673,6 @@ BEGIN
     WHERE r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.ranking_is_being_built(r.id)
-      -- A board that is being loaded has to wait, and the others need not.
-      AND NOT EXISTS (SELECT FROM centile_store.boards b
-                      WHERE b.id = r.board_id AND b.loading_import_id IS NOT NULL
-                        AND centile_store.import_is_running(b.loading_import_id))
     LIMIT 1;
     IF NOT FOUND THEN
         RETURN 0;
@@ -12003,31 +11690,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.release_abandoned() IS 'Lets rankings go whose building was cut short. Example: SELECT centile_store.release_abandoned();';
-
-CREATE FUNCTION centile_store.release_dead_loads() RETURNS integer
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_import_id bigint;
-    v_released  integer := 0;
-BEGIN
-    FOR v_import_id IN
-        UPDATE centile_store.boards b SET loading_import_id = NULL
-        FROM (SELECT d.id, d.loading_import_id FROM centile_store.boards d
-              WHERE d.loading_import_id IS NOT NULL AND NOT centile_store.import_is_running(d.loading_import_id)
-              -- A row that is locked is in the hands of another import or load.
-              ORDER BY d.id FOR UPDATE SKIP LOCKED) d
-        WHERE b.id = d.id
-        RETURNING d.loading_import_id
-    LOOP
-        PERFORM centile_store.end_load(v_import_id, false);
-        v_released := v_released + 1;
-    END LOOP;
-    RETURN v_released;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.release_dead_loads() IS 'Takes the mark off boards whose load was cut short. Example: SELECT centile_store.release_dead_loads();';
 
 CREATE FUNCTION centile_store.remove_released(p_limit integer DEFAULT 10000) RETURNS bigint
     LANGUAGE plpgsql
@@ -12084,17 +11746,6 @@ END
 $_$;
 
 COMMENT ON FUNCTION centile_store.remove_released(p_limit integer) IS 'Removes some rows of rankings that were let go and returns how many. Example: SELECT centile_store.remove_released();';
-
-CREATE FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) RETURNS integer
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    RETURN (SELECT centile.rename_users(array_agg(n.user_id ORDER BY n.place), array_agg(n.name ORDER BY n.place))
-            FROM pg_temp.load_player n WHERE n.place > p_after AND n.place <= p_after + p_limit AND n.name IS NOT NULL);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) IS 'Renames players of a load. Example: SELECT centile_store.make_load_tables(), centile_store.rename_load_players(0, 1000);';
 
 CREATE FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) RETURNS bytea
     LANGUAGE sql IMMUTABLE
@@ -13420,31 +13071,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which a board''s rows are all there. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
 
-CREATE FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) RETURNS bigint
-    LANGUAGE plpgsql
-    SET work_mem TO '256MB'
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-DECLARE
-    v_lanes  integer := (SELECT b.lanes FROM centile_store.boards b WHERE b.id = p_board_id);
-    v_events bigint;
-BEGIN
-    ANALYZE pg_temp.load_refusal;
-    INSERT INTO pg_temp.load_event (id, user_id, lane, points, tiebreak, reason, occurred_at, external_id)
-    SELECT nextval('centile_store.score_transactions_id_seq'), e.user_id, e.lane, e.points, e.tiebreak, e.reason, e.at, e.id
-    FROM (SELECT u.id AS user_id, u.lane_hash % v_lanes AS lane, l.points, l.tiebreak, l.reason, l.id, coalesce(l.occurred_at, p_now) AS at
-          FROM pg_temp.load_line l
-          JOIN centile_store.users u ON u.external_id = l.user_id
-          WHERE l.line NOT IN (SELECT r.line FROM pg_temp.load_refusal r)
-          ORDER BY u.id, coalesce(l.occurred_at, p_now), l.line) e;
-    GET DIAGNOSTICS v_events = ROW_COUNT;
-    ANALYZE pg_temp.load_event;
-    RETURN v_events;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) IS 'Numbers the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.sort_load_events(1, ''2024-02-01Z'');';
-
 CREATE FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -14581,41 +14207,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
-
-CREATE FUNCTION centile_store.write_load_ids(p_board_id integer) RETURNS bigint
-    LANGUAGE plpgsql
-    SET work_mem TO '256MB'
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-DECLARE
-    v_ids bigint;
-BEGIN
-    INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at)
-    SELECT p_board_id, e.user_id, e.external_id, e.id, e.occurred_at
-    FROM pg_temp.load_event e WHERE e.external_id IS NOT NULL ORDER BY e.user_id, e.external_id;
-    GET DIAGNOSTICS v_ids = ROW_COUNT;
-    RETURN v_ids;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.write_load_ids(p_board_id integer) IS 'Keeps the ids of the events of a load. Example: SELECT centile_store.make_load_tables(), centile_store.write_load_ids(1);';
-
-CREATE FUNCTION centile_store.write_load_ledger(p_board_id integer) RETURNS void
-    LANGUAGE plpgsql
-    SET plan_cache_mode TO 'force_custom_plan'
-    AS $$
-BEGIN
-    INSERT INTO centile_store.score_transactions (id, board_id, user_id, kind, points, tiebreak, reason, occurred_at, lane, batch)
-    OVERRIDING SYSTEM VALUE
-    SELECT e.id, p_board_id, e.user_id, 'score', e.points, e.tiebreak, e.reason, e.occurred_at, e.lane, 1
-    FROM pg_temp.load_event e;
-    UPDATE centile_store.board_lanes AS l SET batch = 1, last_at = greatest(l.last_at, e.last_at)
-    FROM (SELECT e.lane, max(e.occurred_at) AS last_at FROM pg_temp.load_event e GROUP BY e.lane) e
-    WHERE l.board_id = p_board_id AND l.lane = e.lane;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.write_load_ledger(p_board_id integer) IS 'Writes the events of a load into the ledger. Example: SELECT centile_store.make_load_tables(), centile_store.write_load_ledger(1);';
 
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
@@ -16033,9 +15624,6 @@ GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane small
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_load(p_board_id integer, p_source text, p_actor text) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_rebuild(p_period_id bigint, OUT ranking_id bigint, OUT ledger_end bigint) TO centile_service;
 
@@ -16128,11 +15716,8 @@ GRANT ALL ON FUNCTION centile_store.end_ban(p_user_id bigint, p_act bigint, p_ba
 REVOKE ALL ON FUNCTION centile_store.end_import(p_import_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.end_import(p_import_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.end_load(p_import_id bigint, p_has_succeeded boolean) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.entries_of(p_board centile_store.boards) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.entries_query(p_period_id bigint, p_batches text, p_user_ids text) TO centile_service;
@@ -16148,9 +15733,6 @@ GRANT ALL ON FUNCTION centile_store.fill_buckets(p_ranking_id bigint) TO centile
 
 REVOKE ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.fill_entries(p_ranking_id bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.fill_load_entries(p_board_id integer, p_kind text, p_season text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.finish_close(p_period_id bigint, p_cut_off_at timestamp with time zone) TO centile_service;
@@ -16196,9 +15778,6 @@ GRANT ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smalli
 REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lay_out_load(p_ranking_id bigint) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO centile_service;
 
@@ -16208,26 +15787,14 @@ GRANT ALL ON FUNCTION centile_store.ledger_end() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ledger_lanes(p_board_id integer, OUT batches bigint[], OUT times timestamp with time zone[]) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.list_load_players(p_last_names boolean) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.list_named_players(p_period_id bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.load_rejects() FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.load_rejects() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_lane(p_board centile_store.boards, p_external_id text) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.lock_structure(p_board_id integer, p_exclusive boolean) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.make_load_players(p_after bigint, p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.make_load_tables() FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.make_load_tables() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO centile_service;
@@ -16252,9 +15819,6 @@ GRANT ALL ON FUNCTION centile_store.note_delivery(p_event_id bigint, p_status in
 
 REVOKE ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.note_signature(p_key_id text, p_signature bytea) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.open_load_periods(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.open_load_periods(p_board_id integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.page_rows(p_ranking_id bigint, p_from bigint, p_limit integer) TO centile_service;
@@ -16319,23 +15883,11 @@ GRANT ALL ON FUNCTION centile_store.record_act(p_board centile_store.boards, p_l
 REVOKE ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.refresh_archive(p_period_id bigint, p_actor text, p_reason text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.refuse_load_lines(p_board_id integer, p_now timestamp with time zone) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.refuse_while_loading(p_board_id integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.release_abandoned() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.release_abandoned() TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.release_dead_loads() FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.release_dead_loads() TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.remove_released(p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.rename_load_players(p_after bigint, p_limit integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) TO centile_service;
@@ -16360,9 +15912,6 @@ GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smal
 
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.sort_load_events(p_board_id integer, p_now timestamp with time zone) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) TO centile_service;
@@ -16396,12 +15945,6 @@ GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.write_load_ids(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_load_ids(p_board_id integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.write_load_ledger(p_board_id integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_load_ledger(p_board_id integer) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 

@@ -71,8 +71,6 @@ pub enum Outcome {
 /// Closes every period that is over, one after the other, and tells what became of each as soon as it is known. `false`
 /// when another process is closing just now; then nothing was done.
 pub async fn close_due(service: &Service, mut tell: impl FnMut(Outcome)) -> Result<bool> {
-    // A load that was cut short has left nothing to wait for.
-    service.store.release_dead_loads().await?;
     // Most of the time nothing is due, and nobody need hold the lock.
     if service.store.due_periods(None).await?.is_empty() {
         return Ok(true);

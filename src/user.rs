@@ -176,7 +176,7 @@ async fn erase_from_tops(service: &Service, erased: &str) -> Result<bool> {
 
 async fn set_banned(service: &Service, user_id: &UserId, banned: bool, act: &Act) -> Result<User> {
     let ban = service.store.begin_ban(user_id.as_str(), banned, act).await?;
-    // A board that is being loaded, for one, keeps the others from nothing.
+    // A board that cannot be changed now does not hold up the others.
     let mut failed = None;
     for board in board::list(service).await? {
         match service.store.ban_on_board(board.slug.as_str(), ban, act).await {

@@ -8,20 +8,18 @@ DECLARE
     v_running   text;
     v_abandoned text[];
 BEGIN
-    -- First without the lock, which a load holds for long.
+    PERFORM centile_store.lock_structure(v_board.id, true);
     SELECT min(i.source) INTO v_running FROM centile_store.imports i
     WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND centile_store.import_is_running(i.id);
     IF v_running IS NOT NULL THEN
         RAISE EXCEPTION 'an import of % into board % is running', quote_literal(v_running), p_board
             USING ERRCODE = 'CB409', HINT = 'Stop it first.';
     END IF;
-    PERFORM centile_store.lock_structure(v_board.id, true);
     WITH abandoned AS (
         UPDATE centile_store.imports i SET abandoned_at = clock_timestamp()
-        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL AND NOT centile_store.import_is_running(i.id)
+        WHERE i.board_id = v_board.id AND i.ended_at IS NULL AND i.abandoned_at IS NULL
         RETURNING i.id, i.source)
     SELECT coalesce(array_agg(a.source ORDER BY a.id), '{}') INTO v_abandoned FROM abandoned a;
-    PERFORM centile_store.release_dead_loads();
     IF v_abandoned <> '{}' THEN
         PERFORM centile_store.note_act(p_actor, 'abandon_imports', v_board.id, NULL, jsonb_build_object('sources', v_abandoned), 'imports');
     END IF;

@@ -8,8 +8,6 @@ DECLARE
     v_import_id bigint;
 BEGIN
     PERFORM centile_store.lock_structure(p_board_id, true);
-    -- Else a load that was cut short would be gone on with by its number, and be taken for alive.
-    PERFORM centile_store.release_dead_loads();
     UPDATE centile_store.periods SET cut_off_at = NULL
     WHERE board_id = p_board_id AND state = 'open' AND cut_off_at IS NOT NULL;
     SELECT i.id INTO v_import_id FROM centile_store.imports i

@@ -1,40 +1,36 @@
 -- The text of the second half of a query for entries: what the events of s (id, user_id, points, tiebreak, occurred_at) amount to,
--- player by player; with p_by, the name of another column of s, for each of its values by itself. A text, and naming nothing
--- but s, because an archive is made of it.
-CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards, p_by text DEFAULT NULL) RETURNS text
+-- player by player. A text, and naming nothing but s, because an archive is made of it.
+CREATE FUNCTION centile_store.entries_of(p_board centile_store.boards) RETURNS text
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
     v_score   text := CASE p_board.score_order WHEN 'asc' THEN '-s.points' ELSE 's.points' END;
     -- The same arithmetic as centile.tie_key.
     v_tie_key constant text := '((coalesce(s.tiebreak, 0)::bigint << 51) + 2251799813685247 - ((extract(epoch FROM s.occurred_at) - 946684800) * 1000000)::bigint)';
-    v_of_e    text := CASE WHEN p_by IS NOT NULL THEN format('e.%I, ', p_by) ELSE '' END || 'e.user_id';
-    v_of_s    text := CASE WHEN p_by IS NOT NULL THEN format('s.%I, ', p_by) ELSE '' END || 's.user_id';
 BEGIN
     RETURN CASE p_board.mode
         WHEN 'sum' THEN format($query$
-        SELECT %2$s, e.score, %1$s AS rank_key,
+        SELECT e.user_id, e.score, %1$s AS rank_key,
                2251799813685247 - ((extract(epoch FROM e.reached_at) - 946684800) * 1000000)::bigint AS tie_key,
                e.reached_at, e.only_zeros
-        FROM (SELECT %3$s, sum(s.points)::bigint AS score,
+        FROM (SELECT s.user_id, sum(s.points)::bigint AS score,
                      coalesce(max(s.occurred_at) FILTER (WHERE s.points <> 0), min(s.occurred_at)) AS reached_at,
                      count(*) FILTER (WHERE s.points <> 0) = 0 AS only_zeros
-              FROM s GROUP BY %3$s) e$query$,
-            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END, v_of_e, v_of_s)
+              FROM s GROUP BY s.user_id) e$query$,
+            CASE p_board.score_order WHEN 'asc' THEN '-e.score' ELSE 'e.score' END)
         ELSE format($query$
-        SELECT %3$s, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
+        SELECT e.user_id, %1$s AS score, e.key[1] AS rank_key, e.key[2] AS tie_key,
                timestamptz '2000-01-01 00:00:00+00' + (2251799813685247 - (e.key[2] & 2251799813685247)) * interval '1 microsecond' AS reached_at,
                e.only_zeros
-        FROM (SELECT %4$s, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY %4$s) e$query$,
+        FROM (SELECT s.user_id, %2$s AS key, bool_and(s.points = 0) AS only_zeros FROM s GROUP BY s.user_id) e$query$,
             CASE p_board.score_order WHEN 'asc' THEN '-e.key[1]' ELSE 'e.key[1]' END,
             CASE p_board.mode
                 WHEN 'best' THEN format('max(ARRAY[%s, %s])', v_score, v_tie_key)
                 -- The greatest (time, id); its key follows.
-                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END,
-            v_of_e, v_of_s)
+                ELSE format('(max(ARRAY[extract(epoch FROM s.occurred_at) * 1000000, s.id, %s, %s]))[3:4]::bigint[]', v_score, v_tie_key) END)
         END;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.entries_of(centile_store.boards, text) IS
+COMMENT ON FUNCTION centile_store.entries_of(centile_store.boards) IS
 'Text of what makes entries of events. Example: SELECT centile_store.entries_of(b) LIKE ''%FROM s GROUP BY s.user_id%'' AS is_text FROM centile_store.boards b WHERE b.slug = ''main'';';

@@ -11,10 +11,6 @@ BEGIN
     WHERE r.released_at IS NULL
       AND NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id)
       AND NOT centile_store.ranking_is_being_built(r.id)
-      -- A board that is being loaded has to wait, and the others need not.
-      AND NOT EXISTS (SELECT FROM centile_store.boards b
-                      WHERE b.id = r.board_id AND b.loading_import_id IS NOT NULL
-                        AND centile_store.import_is_running(b.loading_import_id))
     LIMIT 1;
     IF NOT FOUND THEN
         RETURN 0;

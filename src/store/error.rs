@@ -6,9 +6,6 @@ use sqlx::{error::DatabaseError, postgres::PgDatabaseError};
 
 use crate::Error;
 
-/// When a new try is worth it on a board that is being loaded, which takes minutes.
-const LOADING_RETRY: Duration = Duration::from_secs(10);
-
 /// Which field a violated constraint is about, and what would be right.
 const CONSTRAINTS: [(&str, &str, &str); 22] = [
     (
@@ -94,7 +91,6 @@ impl From<sqlx::Error> for Error {
             },
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
-            "CB503" => Self::Unavailable { message: message.to_owned(), retry_after: LOADING_RETRY },
             "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),
             "55P03" => {
                 Self::unavailable("somebody else uses it just now, a dump or an open session for one; try again later")

@@ -57,10 +57,4 @@ impl Store {
                 .await?;
         Ok(u64::from(abandoned.unsigned_abs()))
     }
-
-    /// Takes the mark off boards whose load was cut short.
-    pub(crate) async fn release_dead_loads(&self) -> Result<()> {
-        sqlx::query!("SELECT centile_store.release_dead_loads()").fetch_one(&self.writers).await?;
-        Ok(())
-    }
 }
