@@ -262,10 +262,16 @@ CREATE TABLE centile_store.rankings (
     released_at    timestamptz,
     layout         integer     NOT NULL DEFAULT 1,
     laid_out_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
-    buckets        smallint[]  NOT NULL,
-    low_rank_keys  bigint[]    NOT NULL,
-    low_tie_keys   bigint[]    NOT NULL,
-    low_user_keys  bigint[]    NOT NULL,
+    -- One bucket has all keys, unless something else is said.
+    buckets        smallint[]  NOT NULL DEFAULT '{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,
+        34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66,
+        67,68,69,70,71,72,73,74,75,76,77,78,79,80,81,82,83,84,85,86,87,88,89,90,91,92,93,94,95,96,97,98,99}',
+    low_rank_keys  bigint[]    NOT NULL
+        DEFAULT -9223372036854775808 || array_fill(9223372036854775807, ARRAY[99]),
+    low_tie_keys   bigint[]    NOT NULL
+        DEFAULT -9223372036854775808 || array_fill(9223372036854775807, ARRAY[99]),
+    low_user_keys  bigint[]    NOT NULL
+        DEFAULT -9223372036854775808 || array_fill(9223372036854775807, ARRAY[99]),
     CONSTRAINT rankings_pkey PRIMARY KEY (id),
     CONSTRAINT rankings_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods (id),
     CONSTRAINT rankings_hundred_places CHECK (

@@ -13,21 +13,16 @@ CREATE SCHEMA centile_store;
 COMMENT ON SCHEMA centile_store IS 'The tables, and functions that only the service calls; may change with any release.';
 
 CREATE TYPE centile_store.entry_change AS (
-	event integer,
-	period text,
 	ranking_id bigint,
 	user_id bigint,
 	was_rank_key bigint,
 	was_tie_key bigint,
-	score bigint,
 	rank_key bigint,
 	tie_key bigint,
-	reached_at timestamp with time zone,
-	only_zeros boolean,
-	is_last boolean
+	only_zeros boolean
 );
 
-COMMENT ON TYPE centile_store.entry_change IS 'What an event does to a player''s entry in one ranking; no score: the entry goes. is_last: no later event of the batch touches the entry.';
+COMMENT ON TYPE centile_store.entry_change IS 'Change of a player''s entry in one ranking: its key before (none: a newcomer) and after (none: it goes).';
 
 CREATE FUNCTION centile.abandon_imports(p_board text, p_actor text DEFAULT SESSION_USER) RETURNS integer
     LANGUAGE plpgsql
@@ -466,7 +461,7 @@ DECLARE
     v_entry    record;
     v_key      text;
     v_whole    text;
-    v_stripe   record;
+    v_bucket   record;
     v_parts    text[];
     v_step     record;
     v_value    text;
@@ -499,25 +494,20 @@ BEGIN
         -- Equal scores that share a rank do not count: the greatest key that the score could have stands for all.
         v_key := CASE WHEN v_board.ties = 'shared' THEN format('%s, 9223372036854775807, 9223372036854775807', v_entry.rank_key)
                       ELSE format('%s, %s, %s', v_entry.rank_key, v_entry.tie_key, -v_user_id) END;
-        SELECT s.* INTO v_stripe
-        FROM centile_store.stripe_of(v_entry.ranking_id, v_entry.rank_key,
+        SELECT b.* INTO v_bucket
+        FROM centile_store.bucket_of(v_entry.ranking_id, v_entry.rank_key,
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE v_entry.tie_key END,
-            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) s;
-        IF v_stripe.bucket IS NULL THEN
-            RAISE EXCEPTION 'the layout of ranking % is damaged', v_entry.ranking_id USING ERRCODE = 'CB900', HINT = 'centile verify says how.';
-        END IF;
+            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) b;
         v_parts := ARRAY[
             'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
             'version', format('SELECT concat_ws(''.'', centile.epoch(), g.layout, array_to_string(centile_store.lane_batches(g.board_id, g.lanes), ''-'')) FROM centile_store.rankings g WHERE g.id = %s', v_entry.ranking_id),
             'score', format('SELECT l.score FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
             'rank key, tie key, user key', format('SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
             'ties', format('SELECT b.ties FROM centile_store.boards b WHERE b.id = %s', v_board.id),
-            'bucket', format('SELECT s.bucket FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
-            'players in higher buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket + 2),
-            'stripe', format('SELECT s.stripe FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
-            'players in higher stripes', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.stripe_totals(%s, %s::smallint))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe + 1),
-            'rows above in the stripe', format('SELECT (centile_store.count_in_stripe(%s::smallint, %s, %s, %s, %s, %s, %s))[2]',
-                v_stripe.bucket, v_entry.ranking_id, v_key, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
+            'bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', v_entry.ranking_id, v_key),
+            'place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', v_entry.ranking_id, v_key),
+            'players in better buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_bucket.place + 1),
+            'rows above in the bucket', format('SELECT (centile_store.count_in_bucket(%s::smallint, %s, %s, false, false))[2]', v_bucket.bucket, v_entry.ranking_id, v_key),
             'rank', format('SELECT 1 + centile_store.count_above(%s, %s)', v_entry.ranking_id, v_key),
             'position', format('SELECT 1 + centile_store.count_above(%s)', v_whole)];
     END IF;
@@ -1227,25 +1217,32 @@ $$;
 
 COMMENT ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) IS 'Undoes a score transaction and says whether it was in force. Example: SELECT centile.void_score(''main'', 1, ''cheat'');';
 
-CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) RETURNS TABLE(bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], has_all_equals boolean)
-    LANGUAGE sql STABLE
+CREATE FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) RETURNS record
+    LANGUAGE plpgsql STABLE
     AS $$
-    SELECT s.bucket, o.players, o.are_below,
-           -- In floating point, where the ends of all keys have a difference. The greatest rank key of all is
-           -- counted from above.
-           CASE WHEN p_rank_key < s.next_rank_key AND p_rank_key::double precision - s.low_rank_key < s.next_rank_key::double precision - p_rank_key
-               THEN centile_store.count_below_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-                                                        s.low_rank_key, s.low_tie_key, s.low_user_key, o.own)
-               ELSE centile_store.count_in_stripe(s.bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_rank_key,
-                                                  CASE WHEN s.low_rank_key = p_rank_key THEN s.low_tie_key ELSE -9223372036854775808 END,
-                                                  CASE WHEN s.low_rank_key = p_rank_key THEN s.low_user_key ELSE -9223372036854775808 END,
-                                                  s.next_rank_key, s.next_tie_key, s.next_user_key) END,
-           (s.low_rank_key, s.low_tie_key) <= (p_rank_key, -9223372036854775808) AND p_rank_key < s.next_rank_key
-    FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s
-    CROSS JOIN LATERAL centile_store.stripes_beside(p_ranking_id, s.bucket, s.stripe, p_lanes) o
+DECLARE
+    v_bucket record;
+BEGIN
+    IF p_rank_key IS NULL THEN
+        RETURN;
+    END IF;
+    SELECT * INTO v_bucket FROM centile_store.bucket_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
+    place := v_bucket.place;
+    bucket := v_bucket.bucket;
+    has_all_equals := p_rank_key < v_bucket.next_rank_key
+        AND (v_bucket.low_rank_key, v_bucket.low_tie_key, v_bucket.low_user_key) <= (p_rank_key, -9223372036854775808, -9223372036854775808);
+    -- In floating point, where the ends of all keys have a difference.
+    from_below := CASE
+        WHEN v_bucket.next_rank_key = 9223372036854775807 THEN false
+        WHEN v_bucket.low_rank_key = -9223372036854775808 THEN true
+        WHEN v_bucket.low_rank_key = v_bucket.next_rank_key
+            THEN p_tie_key::double precision - v_bucket.low_tie_key < v_bucket.next_tie_key::double precision - p_tie_key
+        ELSE p_rank_key::double precision - v_bucket.low_rank_key < v_bucket.next_rank_key::double precision - p_rank_key END;
+    counted := centile_store.count_in_bucket(bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, has_all_equals, from_below);
+END
 $$;
 
-COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) IS 'The bucket of a key, and the players above it in that bucket. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0, 1);';
+COMMENT ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) IS 'Place and bucket of a key, and rows above or below it there. Example: SELECT * FROM centile_store.above_in_bucket(1, 100, 0, 0);';
 
 CREATE FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) RETURNS anyarray
     LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE
@@ -1268,7 +1265,7 @@ CREATE TABLE centile_store.board_lanes (
 )
 WITH (fillfactor='20');
 
-COMMENT ON TABLE centile_store.board_lanes IS 'Per board and writer lane the number of the last batch and the time of the last event; the one row a writer locks. Found from the highest batch down.';
+COMMENT ON TABLE centile_store.board_lanes IS 'Number of the last batch and time of the last event of each writer lane of a board: the one row that a writer locks, found from the highest batch down.';
 
 CREATE FUNCTION centile_store.advance_lane(p_lane centile_store.board_lanes, p_at timestamp with time zone, p_user_ids bigint[]) RETURNS void
     LANGUAGE plpgsql
@@ -1604,23 +1601,19 @@ CREATE TABLE centile_store.boards (
     score_order text NOT NULL,
     ties text NOT NULL,
     periods text[] NOT NULL,
-    lanes smallint NOT NULL,
     time_zone text NOT NULL,
+    lanes smallint NOT NULL,
+    reading text DEFAULT 'public'::text NOT NULL,
     points_min bigint NOT NULL,
     points_max bigint NOT NULL,
-    layout_bounds bigint[] DEFAULT '{}'::bigint[] NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    frozen_top_size integer DEFAULT 100 NOT NULL,
-    kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
-    stripe_target integer DEFAULT 400 NOT NULL,
-    balance_from bigint DEFAULT 100000 NOT NULL,
-    loading_import_id bigint,
-    reading text DEFAULT 'public'::text NOT NULL,
     events_per_minute integer,
     gain_max jsonb DEFAULT '{}'::jsonb NOT NULL,
     on_violation text DEFAULT 'refuse'::text NOT NULL,
+    layout_bounds bigint[] DEFAULT '{}'::bigint[] NOT NULL,
+    frozen_top_size integer DEFAULT 100 NOT NULL,
+    kept_archives jsonb DEFAULT '{}'::jsonb NOT NULL,
     structure_revision bigint DEFAULT 0 NOT NULL,
-    CONSTRAINT boards_balance_from_range CHECK ((balance_from >= 0)),
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
     CONSTRAINT boards_events_per_minute_range CHECK (((events_per_minute >= 1) AND (events_per_minute <= 10000))),
     CONSTRAINT boards_frozen_top_size_range CHECK (((frozen_top_size >= 1) AND (frozen_top_size <= 1000))),
     CONSTRAINT boards_gain_max_kinds CHECK (((jsonb_typeof(gain_max) = 'object'::text) AND ((gain_max - (periods || '{season}'::text[])) = '{}'::jsonb))),
@@ -1636,31 +1629,24 @@ CREATE TABLE centile_store.boards (
     CONSTRAINT boards_reading_known CHECK ((reading = ANY (ARRAY['public'::text, 'key'::text]))),
     CONSTRAINT boards_score_order_known CHECK ((score_order = ANY (ARRAY['desc'::text, 'asc'::text]))),
     CONSTRAINT boards_slug_form CHECK ((slug ~ '^[a-z][a-z0-9_-]{0,39}$'::text)),
-    CONSTRAINT boards_stripe_target_range CHECK (((stripe_target >= 1) AND (stripe_target <= 100000))),
     CONSTRAINT boards_tiebreak_needs_single_event CHECK (((ties <> 'tiebreak'::text) OR (mode <> 'sum'::text))),
     CONSTRAINT boards_ties_known CHECK ((ties = ANY (ARRAY['shared'::text, 'first'::text, 'tiebreak'::text]))),
     CONSTRAINT boards_title_length CHECK (((octet_length(title) >= 1) AND (octet_length(title) <= 128)))
 );
 
-COMMENT ON TABLE centile_store.boards IS 'What is ranked, with its rules; layout_bounds are the scores at which a new ranking is first cut into stripes, kept_archives how many archives of a kind are kept where not all.';
+COMMENT ON TABLE centile_store.boards IS 'Boards with their rules. layout_bounds: scores at which places begin in a ranking that takes no shape from an earlier period. kept_archives: number of archives to keep of each kind of period; all of a kind that is absent.';
 
-COMMENT ON COLUMN centile_store.boards.stripe_target IS 'Players that a stripe should have: past twice as many it is split.';
+COMMENT ON COLUMN centile_store.boards.reading IS 'Readers of the board: everybody (public), or only callers with a key for it (key).';
 
-COMMENT ON COLUMN centile_store.boards.balance_from IS 'Players from which on a ranking is spread evenly over the buckets.';
+COMMENT ON COLUMN centile_store.boards.events_per_minute IS 'Most scores of one player in any 60 seconds. NULL: no limit.';
 
-COMMENT ON COLUMN centile_store.boards.loading_import_id IS 'The import that fills the board as a whole: no score is taken while it runs.';
+COMMENT ON COLUMN centile_store.boards.gain_max IS 'Most that a player may gain in a period, by its kind. A kind that is absent has no limit.';
 
-COMMENT ON COLUMN centile_store.boards.reading IS 'Who may read the board: everybody (public), or whoever has a key for it (key).';
-
-COMMENT ON COLUMN centile_store.boards.events_per_minute IS 'Most scores of one player in any 60 seconds; NULL: any number.';
-
-COMMENT ON COLUMN centile_store.boards.gain_max IS 'The most that a player may gain in a period, by its kind; of a kind that is absent, anything.';
-
-COMMENT ON COLUMN centile_store.boards.on_violation IS 'What becomes of an event that breaks a rule: it is refused, or kept apart (quarantine) until an administrator decides.';
+COMMENT ON COLUMN centile_store.boards.on_violation IS 'Treatment of an event that breaks a rule: refuse it, or quarantine it until an administrator decides.';
 
 COMMENT ON COLUMN centile_store.boards.structure_revision IS 'Raised by every transaction that takes the structure lock exclusively.';
 
-CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
+CREATE FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) RETURNS record
     LANGUAGE plpgsql STABLE
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -1687,6 +1673,20 @@ BEGIN
         FROM centile_store.periods q
         WHERE q.id IN (SELECT p.period_id FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(p_times) AS t (at)) t
                        CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p);
+    END IF;
+
+    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
+    FROM unnest(period_rankings) AS r (id)
+    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g
+    WHERE (g.id, g.laid_out_at) NOT IN (SELECT k.id, k.at FROM unnest(p_known_rankings, p_known_times) AS k (id, at));
+    IF layout_rankings IS NOT NULL THEN
+        SELECT array_agg(u.bucket ORDER BY g.id, u.place), array_agg(u.rank_key ORDER BY g.id, u.place),
+               array_agg(u.tie_key ORDER BY g.id, u.place), array_agg(u.user_key ORDER BY g.id, u.place)
+        INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys
+        FROM centile_store.rankings g
+        CROSS JOIN LATERAL unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
+            AS u (bucket, rank_key, tie_key, user_key, place)
+        WHERE g.id = ANY (layout_rankings);
     END IF;
 
     SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
@@ -1742,7 +1742,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'What a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) IS 'What a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';
 
 CREATE FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text DEFAULT SESSION_USER) RETURNS bigint
     LANGUAGE plpgsql
@@ -1835,7 +1835,7 @@ CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint;
+    v_count bigint := 0;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -2944,7 +2944,7 @@ CREATE FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id b
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint;
+    v_count bigint := 0;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -3553,7 +3553,7 @@ CREATE FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id big
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint;
+    v_count bigint := 0;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -4157,11 +4157,37 @@ $$;
 
 COMMENT ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a bucket above a key, worst first. Example: SELECT * FROM centile_store.bucket_keys_up(50::smallint, 1, 0, 0, 0, 3);';
 
-CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
+CREATE FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) RETURNS record
+    LANGUAGE plpgsql STABLE
+    AS $$
+DECLARE
+    v_buckets   smallint[];
+    v_rank_keys bigint[];
+    v_tie_keys  bigint[];
+    v_user_keys bigint[];
+BEGIN
+    SELECT g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys INTO v_buckets, v_rank_keys, v_tie_keys, v_user_keys
+    FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    place := width_bucket(p_rank_key, v_rank_keys);
+    WHILE v_rank_keys[place] = p_rank_key AND (v_tie_keys[place], v_user_keys[place]) > (p_tie_key, p_user_key) LOOP
+        place := place - 1;
+    END LOOP;
+    bucket := v_buckets[place];
+    low_rank_key := v_rank_keys[place];
+    low_tie_key := v_tie_keys[place];
+    low_user_key := v_user_keys[place];
+    next_rank_key := coalesce(v_rank_keys[place + 1], 9223372036854775807);
+    next_tie_key := coalesce(v_tie_keys[place + 1], 9223372036854775807);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) IS 'Place and bucket of a key in a ranking. Example: SELECT place, bucket FROM centile_store.bucket_of(1, 100, 0, 0);';
+
+CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) RETURNS TABLE(n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamp with time zone, place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[], epoch text, layout integer, batches bigint[], counts bigint[], rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
     LANGUAGE sql STABLE
     AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
-           c.bucket, c.other_stripes, c.are_below, c.in_stripe,
+           c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
                centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
@@ -4181,7 +4207,7 @@ CREATE FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id b
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
-    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id, g.lanes) c ON true
+    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
     WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
       AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
 $$;
@@ -4198,41 +4224,26 @@ CREATE FUNCTION centile_store.bucket_totals(p_ranking_id bigint) RETURNS bigint[
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_totals bigint[];
-    v_counts bigint[];
+    v_lanes   smallint;
+    v_buckets smallint[];
+    v_totals  bigint[];
+    v_counts  bigint[];
 BEGIN
-    FOR v_lane IN 0..coalesce((SELECT g.lanes - 1 FROM centile_store.rankings g WHERE g.id = p_ranking_id), -1) LOOP
+    SELECT g.lanes, g.buckets INTO v_lanes, v_buckets FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    IF v_lanes IS NULL THEN
+        RETURN NULL;
+    END IF;
+    FOR v_lane IN 0..v_lanes - 1 LOOP
         v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
                      WHERE c.ranking_id = p_ranking_id AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
-        v_totals := CASE WHEN v_totals IS NULL THEN v_counts
+        v_totals := CASE WHEN v_lane = 0 THEN v_counts
                          ELSE ARRAY(SELECT t.a + t.b FROM unnest(v_totals, v_counts) AS t (a, b)) END;
     END LOOP;
-    RETURN v_totals;
+    RETURN ARRAY(SELECT v_totals[u.bucket + 1] FROM unnest(v_buckets) WITH ORDINALITY AS u (bucket, place) ORDER BY u.place);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) IS 'Players of each bucket of a ranking, lowest first. Example: SELECT centile_store.bucket_totals(1);';
-
-CREATE FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) RETURNS SETOF smallint
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    RETURN QUERY
-    SELECT x.bucket
-    FROM (SELECT n::smallint AS bucket, u.players,
-                 lead(u.players) OVER (PARTITION BY n ORDER BY u.place) AS next, b.stripe_target
-          FROM centile_store.rankings g
-          JOIN centile_store.boards b ON b.id = g.board_id
-          CROSS JOIN generate_series(0, 99) AS n
-          CROSS JOIN unnest(centile_store.stripe_totals(g.id, n::smallint)) WITH ORDINALITY AS u (players, place)
-          WHERE g.id = p_ranking_id) x
-    GROUP BY x.bucket
-    HAVING bool_or(x.players > 2 * x.stripe_target) OR bool_or(2 * (x.players + x.next) < x.stripe_target)
-    ORDER BY max(x.players) DESC;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) IS 'Buckets with stripes that have grown too large, or are small enough to be merged. Example: SELECT * FROM centile_store.buckets_to_tidy(1);';
+COMMENT ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) IS 'Players of each bucket of a ranking by place, lowest first. Example: SELECT centile_store.bucket_totals(1);';
 
 CREATE FUNCTION centile_store.build_archive(p_period_id bigint) RETURNS void
     LANGUAGE plpgsql SECURITY DEFINER
@@ -4265,7 +4276,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.build_archive(p_period_id bigint) IS 'Builds the archive of a period that has been cut off. Example: SELECT centile_store.cut_off_period(2) IS NOT NULL AS is_cut_off, centile_store.build_archive(2);';
 
-CREATE FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000, OUT players bigint, OUT last_user bigint) RETURNS record
+CREATE FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000, OUT players bigint, OUT last_user bigint) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
     AS $$
@@ -4276,15 +4287,15 @@ BEGIN
     FROM (SELECT DISTINCT t.user_id
           FROM centile_store.rankings g
           JOIN centile_store.score_transactions t ON t.board_id = g.board_id
-          WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.user_id > p_after_user
+          WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.lane = p_lane AND t.user_id > p_after_user
           ORDER BY t.user_id LIMIT p_limit) x;
     IF players > 0 THEN
-        PERFORM centile_store.recompute_entries(0::smallint, ARRAY[p_ranking_id], v_users);
+        PERFORM centile_store.recompute_entries(p_lane, ARRAY[p_ranking_id], v_users);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) IS 'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
 
 CREATE FUNCTION centile_store.check_time_zone(p_time_zone text) RETURNS void
     LANGUAGE plpgsql STABLE
@@ -4390,10 +4401,12 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
     AS $$
 #variable_conflict use_column
 DECLARE
@@ -4417,8 +4430,8 @@ BEGIN
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
 
     IF p_ids <> '{}' THEN
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at, standings, expires_at)
-        SELECT p_board_id, p_users[i.event], i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, occurred_at, standings, expires_at)
+        SELECT p_board_id, p_users[i.event], p_lane, i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
                p_standings[(i.place - 1) * v_width + 1 : i.place * v_width], now() + p_keep_ids
         FROM unnest(p_id_places, p_ids) WITH ORDINALITY AS i (event, id, place)
         ORDER BY p_users[i.event], i.id COLLATE "C";
@@ -4433,26 +4446,20 @@ BEGIN
             ORDER BY k.place
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, quarantine_id, occurred_at, expires_at)
-        SELECT p_board_id, k.user_id, k.id, k.quarantine_id, p_at, now() + p_keep_ids
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, quarantine_id, occurred_at, expires_at)
+        SELECT p_board_id, k.user_id, p_lane, k.id, k.quarantine_id, p_at, now() + p_keep_ids
         FROM unnest(kept_users, kept_ids, quarantine_ids) AS k (user_id, id, quarantine_id)
         WHERE k.id IS NOT NULL;
     END IF;
 
-    crowded := centile_store.place_entries(p_lane, ARRAY(
-        SELECT (NULL, NULL, e.ranking_id, e.user_id, e.was_key, e.was_tie,
-                centile.rank_key(e.key, v_board.score_order), e.key, e.tie, centile.tie_key_time(e.tie), e.zeros, true)::centile_store.entry_change
-        FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties, entry_zeros)
-            AS e (ranking_id, user_id, was_key, was_tie, key, tie, zeros)),
-        -- Few events fill no stripe: small batches look now and then, by an odd number, since
-        -- newcomers' may be every second one.
-        cardinality(p_users) >= 64 OR v_lane.batch % 7 = 0);
+    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
+        group_buckets, group_firsts, group_kepts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane,
         CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -4522,890 +4529,57 @@ CREATE FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint
     LANGUAGE plpgsql STABLE
     AS $$
 DECLARE
-    v_lanes  integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
+    v_totals bigint[] := centile_store.bucket_totals(p_ranking_id);
     v_bucket record;
-    v_counts bigint[];
     v_count  bigint;
     v_above  bigint;
 BEGIN
     -- Nobody stands in a ranking that is not there.
-    IF v_lanes IS NULL THEN
+    IF v_totals IS NULL THEN
         RETURN 0;
     END IF;
-    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_rank_key, p_tie_key, p_user_key, v_lanes);
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'ranking % has no counts of the stripe of a key', p_ranking_id
+    SELECT * INTO v_bucket FROM centile_store.above_in_bucket(p_ranking_id, p_rank_key, p_tie_key, p_user_key);
+    v_above := CASE WHEN v_bucket.from_below THEN v_totals[v_bucket.place] - v_bucket.counted[2] ELSE v_bucket.counted[2] END;
+    FOREACH v_count IN ARRAY v_totals[v_bucket.place + 1:] LOOP
+        v_above := v_above + v_count;
+    END LOOP;
+    IF v_above IS NULL THEN
+        RAISE EXCEPTION 'the counts of ranking % are incomplete', p_ranking_id
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
-    v_above := v_bucket.in_stripe[2] + CASE WHEN v_bucket.are_below THEN -v_bucket.other_stripes ELSE v_bucket.other_stripes END;
-    FOR v_lane IN 0..v_lanes - 1 LOOP
-        v_counts := (SELECT c.counts FROM centile_store.bucket_counts c
-                     WHERE c.ranking_id = p_ranking_id AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
-        -- Lower stripes are taken from the whole bucket.
-        FOREACH v_count IN ARRAY v_counts[v_bucket.bucket + CASE WHEN v_bucket.are_below THEN 1 ELSE 2 END:] LOOP
-            v_above := v_above + v_count;
-        END LOOP;
-    END LOOP;
     RETURN v_above;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Players of a ranking above a key. Example: SELECT centile_store.count_above(r.ranking_id, 100, 0, 0) FROM centile.periods r LIMIT 1;';
 
-CREATE FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) RETURNS bigint[]
+CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL::bigint, OUT expected bigint, OUT found bigint) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-ELSE
-RETURN (SELECT ARRAY[p_players - count(*),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) > (p_tie_key, p_user_key)),
-                          p_players - count(*) + count(*) FILTER (WHERE rank_key = p_rank_key)]
-             FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-             AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key <= p_rank_key);
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key, by those below. Example: SELECT centile_store.count_below_in_stripe(50::smallint, 1, 0, 0, 0, -9223372036854775808, -9223372036854775808, -9223372036854775808, 10);';
-
-CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint DEFAULT NULL::smallint, p_most bigint DEFAULT NULL::bigint) RETURNS TABLE(bucket smallint, stripe integer, expected bigint, found bigint)
-    LANGUAGE plpgsql STABLE
-    SET work_mem TO '32MB'
     AS $_$
-#variable_conflict use_column
-DECLARE
-    v_loads bigint[] := centile_store.bucket_totals(p_ranking_id);
 BEGIN
-    IF NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = p_ranking_id) THEN
-        RETURN;
-    ELSIF p_bucket IS NULL THEN
-        RETURN QUERY
-        SELECT x.bucket, NULL::integer, x.in_stripes, x.in_bucket
-        FROM (SELECT n::smallint AS bucket, coalesce(v_loads[n + 1], 0) AS in_bucket,
-                     (SELECT coalesce(sum(u.players), 0)::bigint FROM unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players)) AS in_stripes
-              FROM generate_series(0, 99) AS n) x
-        WHERE x.in_stripes <> x.in_bucket
-        ORDER BY x.bucket;
-    ELSIF p_most IS NULL OR coalesce(v_loads[p_bucket + 1], 0) <= p_most THEN
-        RETURN QUERY EXECUTE format($query$
-            SELECT $2, coalesce(r.stripe, c.stripe)::integer, coalesce(r.players, 0), coalesce(c.players, 0)
-            FROM (SELECT k.stripe, count(*) FILTER (WHERE NOT k.is_bound) AS players
-                  FROM (SELECT b.is_bound,
-                               count(*) FILTER (WHERE b.is_bound) OVER (ORDER BY b.rank_key, b.tie_key, b.user_key, NOT b.is_bound ROWS UNBOUNDED PRECEDING) AS stripe
-                        FROM (SELECT rank_key, tie_key, user_key, false AS is_bound FROM centile_store.%I WHERE ranking_id = $1
-                              UNION ALL
-                              SELECT rank_key, tie_key, user_key, true FROM centile_store.stripes WHERE ranking_id = $1 AND bucket = $2) b) k
-                  GROUP BY k.stripe) r
-            FULL JOIN unnest($3) WITH ORDINALITY AS c (players, stripe) ON c.stripe = r.stripe
-            WHERE coalesce(r.players, 0) <> coalesce(c.players, 0)
-            ORDER BY 2
-            $query$, centile_store.bucket_table(p_bucket))
-        USING p_ranking_id, p_bucket, centile_store.stripe_totals(p_ranking_id, p_bucket);
+    SELECT u.players INTO found
+    FROM centile_store.periods p
+    JOIN centile_store.rankings g ON g.id = p.ranking_id
+    CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) AS u (bucket, players)
+    WHERE g.id = p_ranking_id AND u.bucket = p_bucket;
+    IF FOUND AND (p_most IS NULL OR coalesce(found, 0) <= p_most) THEN
+        EXECUTE format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = $1', centile_store.bucket_table(p_bucket))
+        INTO expected USING p_ranking_id;
+        IF expected IS DISTINCT FROM found THEN
+            RETURN NEXT;
+        END IF;
     END IF;
 END
 $_$;
 
-COMMENT ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) IS 'Where the counts of a ranking differ from each other, or from the rows of a bucket. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';
+COMMENT ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) IS 'Where the count of a bucket differs from its rows. Example: SELECT * FROM centile_store.count_differences(1, 50::smallint);';
 
-CREATE FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) RETURNS bigint[]
+CREATE FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) RETURNS bigint[]
     LANGUAGE plpgsql STABLE
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint;
+    v_count bigint := 0;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -5414,205 +4588,157 @@ IF p_bucket < 8 THEN
 IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_00
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_01
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 3 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_02
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_03
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_04
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_05
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 7 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_06
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_07
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -5620,205 +4746,157 @@ ELSE
 IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_08
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_09
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 11 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_10
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_11
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_12
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_13
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 15 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_14
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_15
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -5828,205 +4906,157 @@ IF p_bucket < 24 THEN
 IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_16
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_17
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 19 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_18
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_19
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_20
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_21
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 23 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_22
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_23
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -6034,205 +5064,157 @@ ELSE
 IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_24
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_25
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 27 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_26
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_27
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_28
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_29
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 31 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_30
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_31
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -6244,205 +5226,157 @@ IF p_bucket < 40 THEN
 IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_32
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_33
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 35 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_34
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_35
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_36
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_37
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 39 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_38
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_39
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -6450,205 +5384,157 @@ ELSE
 IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_40
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_41
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 43 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_42
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_43
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_44
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_45
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 47 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_46
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_47
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -6658,205 +5544,157 @@ IF p_bucket < 56 THEN
 IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_48
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_49
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 51 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_50
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_51
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_52
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_53
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 55 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_54
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_55
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -6864,205 +5702,157 @@ ELSE
 IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_56
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_57
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 59 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_58
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_59
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_60
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_61
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 63 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_62
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_63
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -7076,205 +5866,157 @@ IF p_bucket < 72 THEN
 IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_64
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_65
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 67 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_66
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_67
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_68
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_69
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 71 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_70
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_71
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -7282,205 +6024,157 @@ ELSE
 IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_72
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_73
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 75 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_74
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_75
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_76
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_77
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 79 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_78
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_79
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -7490,205 +6184,157 @@ IF p_bucket < 88 THEN
 IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_80
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_81
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 83 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_82
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_83
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_84
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_85
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 87 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_86
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_87
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -7696,205 +6342,157 @@ ELSE
 IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_88
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_89
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 91 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_90
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_91
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_92
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_93
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 95 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_94
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_95
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -7903,103 +6501,79 @@ END IF;
 ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_96
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_97
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 ELSE
 IF p_bucket < 99 THEN
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_98
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 ELSE
-IF (p_to_tie_key, p_to_user_key) = (-9223372036854775808, -9223372036854775808) THEN
-        RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
-                             count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
-                             count(*)]
-                FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key);
+IF p_from_below THEN
+        RETURN (SELECT ARRAY[count(*),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key AND (b.tie_key, b.user_key) > (p_tie_key, p_user_key)),
+                             count(*) - count(*) FILTER (WHERE b.rank_key = p_rank_key)]
+                FROM (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
+                      WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) <=
+                            (p_rank_key, CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_tie_key END,
+                                         CASE WHEN p_with_equals THEN 9223372036854775807 ELSE p_user_key END)
+                      ORDER BY rank_key DESC, tie_key DESC, user_key DESC) b);
     END IF;
     RETURN (SELECT ARRAY[count(*) - count(*) FILTER (WHERE rank_key = p_rank_key),
                          count(*) - count(*) FILTER (WHERE rank_key = p_rank_key AND (tie_key, user_key) <= (p_tie_key, p_user_key)),
                          count(*)]
-            FROM (
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
-                AND (rank_key, tie_key, user_key) >= (p_from_rank_key, p_from_tie_key, p_from_user_key) AND rank_key < p_to_rank_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND (tie_key, user_key) >= (CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_tie_key ELSE -9223372036854775808 END,
-                                            CASE WHEN p_from_rank_key = p_to_rank_key THEN p_from_user_key ELSE -9223372036854775808 END)
-                AND tie_key < p_to_tie_key
-                UNION ALL
-                SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id AND rank_key = p_to_rank_key
-                AND tie_key = p_to_tie_key AND user_key < p_to_user_key
-                AND user_key >= CASE WHEN (p_from_rank_key, p_from_tie_key) = (p_to_rank_key, p_to_tie_key)
-                                     THEN p_from_user_key ELSE -9223372036854775808 END) k);
+            FROM centile_store.leaderboard_bucket_99
+            WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >=
+                  (p_rank_key, CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_tie_key END,
+                               CASE WHEN p_with_equals THEN -9223372036854775808 ELSE p_user_key END));
 END IF;
 END IF;
 END IF;
@@ -8007,7 +6581,7 @@ END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) IS 'Rows of a stripe with a better rank key, above a key, and no worse than its rank key. Example: SELECT centile_store.count_in_stripe(50::smallint, 1, 0, 0, 0, 0, -9223372036854775808, -9223372036854775808, 100, 0, 0);';
+COMMENT ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) IS 'Rows of a bucket above or below a key. Example: SELECT centile_store.count_in_bucket(50::smallint, 1, 0, 0, 0, true, false);';
 
 CREATE FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text DEFAULT 'STABLE'::text) RETURNS void
     LANGUAGE plpgsql
@@ -8032,7 +6606,7 @@ BEGIN
         v_count := (v_count + 1) / 2;
     END LOOP;
     EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
-        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
+        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint := 0;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
@@ -8044,50 +6618,33 @@ CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id big
 DECLARE
     v_board      centile_store.boards;
     v_ranking_id bigint;
-    v_shape      bigint[];
-    v_before     record;
+    v_bounds     bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
-
-    -- One after the other, and not many: while an import goes on nothing is closed, and each look at an open one reads its counts.
-    FOR v_before IN
-        SELECT b.ranking_id, b.shape
-        FROM centile_store.periods p
-        JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
-        WHERE p.id = p_period_id AND (b.ranking_id IS NOT NULL OR b.shape <> '{}')
-        ORDER BY b.starts_at DESC LIMIT 8
-    LOOP
-        v_shape := nullif(CASE WHEN v_before.ranking_id IS NULL THEN v_before.shape
-                               ELSE centile_store.ranking_shape(v_before.ranking_id) END, '{}');
-        EXIT WHEN v_shape IS NOT NULL;
-    END LOOP;
-
-    WITH bound AS (
-        SELECT unnest(v_shape) AS rank_key
-        UNION ALL
-        SELECT DISTINCT centile.rank_key(score, v_board.score_order) FROM unnest(v_board.layout_bounds) AS score
-        -- The lowest stripe begins there anyway, and it has no negative.
-        WHERE v_shape IS NULL AND score > -9223372036854775808
-        UNION ALL
-        SELECT -9223372036854775808
-    ), ordered AS (
-        SELECT rank_key, row_number() OVER (ORDER BY rank_key) - 1 AS place, count(*) OVER () AS stripes FROM bound
-    )
-    -- Evenly over the buckets; a lone stripe goes to the middle, from where it can be spread both ways.
-    INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-    SELECT v_ranking_id, (place * 100 + 50) / stripes, 1, rank_key, -9223372036854775808, -9223372036854775808
-    FROM ordered;
-
-    INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
-    SELECT v_ranking_id, s.bucket, l.lane, '{0}'
-    FROM centile_store.stripes s CROSS JOIN centile_store.board_lanes l
-    WHERE s.ranking_id = v_ranking_id AND l.board_id = p_board_id;
+    SELECT x.shape INTO v_bounds
+    FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
+          FROM centile_store.periods p
+          JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+          WHERE p.id = p_period_id
+          -- Not many: while an import goes on nothing is closed.
+          ORDER BY b.starts_at DESC LIMIT 8) x
+    WHERE x.shape <> '{}'
+    ORDER BY x.starts_at DESC LIMIT 1;
+    IF v_bounds IS NULL THEN
+        v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+                          -- The lowest bucket begins there anyway, and it has no negative.
+                          WHERE score > -9223372036854775808 ORDER BY rank_key);
+    END IF;
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, p_period_id, v_board.lanes, -9223372036854775808 || v_bounds || array_fill(9223372036854775807, rest), e.ends, e.ends
+    FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
+    CROSS JOIN LATERAL (
+        SELECT array_fill(-9223372036854775808, ARRAY[1 + cardinality(v_bounds)]) || array_fill(9223372036854775807, rest) AS ends) e
+    RETURNING id INTO v_ranking_id;
 
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT v_ranking_id, l.lane, array_fill(0::bigint, ARRAY[100])
+    SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
     FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
-
     RETURN v_ranking_id;
 END
 $$;
@@ -8150,7 +6707,7 @@ CREATE TABLE centile_store.quarantine (
     CONSTRAINT quarantine_state_known CHECK ((state = ANY (ARRAY['waiting'::text, 'accepted'::text, 'rejected'::text])))
 );
 
-COMMENT ON TABLE centile_store.quarantine IS 'Events that broke a rule of their board, as they were submitted, and what an administrator decided; those that were accepted are in the ledger, too.';
+COMMENT ON TABLE centile_store.quarantine IS 'Events that broke a rule of their board, as submitted, with the administrator''s decision. Accepted events are in the ledger, too.';
 
 CREATE FUNCTION centile_store.decide_event(p_event centile_store.quarantine, p_state text, p_reason text, p_actor text) RETURNS void
     LANGUAGE plpgsql
@@ -8413,55 +6970,45 @@ CREATE FUNCTION centile_store.fill_buckets(p_ranking_id bigint) RETURNS bigint
     AS $$
 DECLARE
     v_players bigint := (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id);
-    v_size    bigint;
-    v_stripes bigint;
+    v_size    bigint := greatest((v_players + 99) / 100, 1000);
 BEGIN
-    SELECT ceil(v_players / greatest(ceil(v_players::numeric / b.stripe_target), 1)) INTO STRICT v_size
-    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id WHERE g.id = p_ranking_id;
-    v_size := greatest(v_size, 1);
-    v_stripes := greatest((v_players + v_size - 1) / v_size, 1);
-
     WITH key AS MATERIALIZED (
-        SELECT k.rank_key, k.tie_key, k.user_key, k.rank_key_below, k.tie_key_below, k.place, k.place / v_size AS stripe,
-               ((k.place / v_size * 100 + 50) / v_stripes)::smallint AS bucket
-        FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key,
+        SELECT k.*, g.buckets[k.n / v_size + 1] AS bucket
+        FROM (SELECT l.rank_key, l.tie_key, -l.user_id AS user_key, l.lane,
                      lag(l.rank_key) OVER upwards AS rank_key_below, lag(l.tie_key) OVER upwards AS tie_key_below,
-                     row_number() OVER upwards - 1 AS place
+                     row_number() OVER upwards - 1 AS n
               FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
               WINDOW upwards AS (ORDER BY l.rank_key, l.tie_key, -l.user_id)) k
-        ORDER BY k.place
-    ), placed AS (
-        INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-        SELECT k.bucket, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
-    ), stripe AS (
-        SELECT k.*, row_number() OVER (PARTITION BY k.bucket ORDER BY k.stripe) AS number FROM key k WHERE k.place % v_size = 0
-        UNION ALL
-        SELECT 0, 0, 0, 0, 0, 0, 0, 50 / v_stripes, 1 WHERE v_players = 0
-    ), bound AS (
-        INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-        SELECT p_ranking_id, s.bucket, s.number,
-               -- The lowest begins where keys do; others at their lowest key, and where nobody below shares that rank key, or that
-               -- time, at all of these: see count_in_stripe.
-               CASE WHEN s.stripe > 0 THEN s.rank_key ELSE -9223372036854775808 END,
-               CASE WHEN s.stripe > 0 AND s.rank_key_below = s.rank_key THEN s.tie_key ELSE -9223372036854775808 END,
-               CASE WHEN s.stripe > 0 AND (s.rank_key_below, s.tie_key_below) = (s.rank_key, s.tie_key) THEN s.user_key ELSE -9223372036854775808 END
-        FROM stripe s
-    ), bucket AS (
-        SELECT s.bucket, array_agg(least(v_size, v_players - s.place)::integer ORDER BY s.number) AS counts FROM stripe s GROUP BY s.bucket
-    ), stripes_counted AS (
-        INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
-        SELECT p_ranking_id, b.bucket, n, CASE WHEN n = 0 THEN b.counts ELSE array_fill(0, ARRAY[cardinality(b.counts)]) END
-        FROM bucket b
         CROSS JOIN centile_store.rankings g
-        CROSS JOIN generate_series(0, g.lanes - 1) AS n
+        WHERE g.id = p_ranking_id
+        ORDER BY k.n
+    ), placed AS (
+        INSERT INTO centile_store.leaderboard_bucket (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT k.bucket, k.lane, p_ranking_id, k.rank_key, k.tie_key, k.user_key FROM key k
+    ), bound AS (
+        SELECT array_agg(k.rank_key ORDER BY k.n) AS rank_keys,
+               -- Where nobody below shares the rank key, or the tie key, at all of these: see above_in_bucket.
+               array_agg(CASE WHEN k.rank_key_below = k.rank_key THEN k.tie_key ELSE -9223372036854775808 END ORDER BY k.n) AS tie_keys,
+               array_agg(CASE WHEN (k.rank_key_below, k.tie_key_below) = (k.rank_key, k.tie_key) THEN k.user_key
+                              ELSE -9223372036854775808 END ORDER BY k.n) AS user_keys,
+               array_fill(9223372036854775807, ARRAY[99 - count(*)::integer]) AS rest
+        FROM key k WHERE k.n > 0 AND k.n % v_size = 0
+    ), laid_out AS (
+        UPDATE centile_store.rankings g
+        SET layout = g.layout + 1, laid_out_at = clock_timestamp(),
+            low_rank_keys = -9223372036854775808 || b.rank_keys || b.rest,
+            low_tie_keys = -9223372036854775808 || b.tie_keys || b.rest,
+            low_user_keys = -9223372036854775808 || b.user_keys || b.rest
+        FROM bound b
         WHERE g.id = p_ranking_id
     )
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT p_ranking_id, n,
-           ARRAY(SELECT CASE WHEN n = 0 THEN coalesce((SELECT sum(c) FROM unnest(b.counts) AS c), 0) ELSE 0 END::bigint
-                 FROM generate_series(0, 99) AS x LEFT JOIN bucket b ON b.bucket = x ORDER BY x)
-    FROM centile_store.rankings g
-    CROSS JOIN generate_series(0, g.lanes - 1) AS n
+    SELECT p_ranking_id, l.lane, ARRAY(
+        SELECT coalesce(c.players, 0)::integer
+        FROM generate_series(0, 99) AS n
+        LEFT JOIN (SELECT k.bucket, count(*) AS players FROM key k WHERE k.lane = l.lane GROUP BY k.bucket) c ON c.bucket = n
+        ORDER BY n)
+    FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS l (lane)
     WHERE g.id = p_ranking_id;
     RETURN v_players;
 END
@@ -8476,10 +7023,11 @@ CREATE FUNCTION centile_store.fill_entries(p_ranking_id bigint) RETURNS bigint
 DECLARE
     v_entries bigint;
 BEGIN
-    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
-    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
+    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
+    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, u.lane_hash % g.lanes, e.only_zeros
     FROM centile_store.rankings g
     CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
+    JOIN centile_store.users u ON u.id = e.user_id
     WHERE g.id = p_ranking_id
     ORDER BY e.user_id;
     GET DIAGNOSTICS v_entries = ROW_COUNT;
@@ -8605,7 +7153,7 @@ CREATE TABLE centile_store.imports (
     abandoned_at timestamp with time zone
 );
 
-COMMENT ON TABLE centile_store.imports IS 'Imports; while one of a board has neither ended nor been abandoned, none of its periods is closed.';
+COMMENT ON TABLE centile_store.imports IS 'Imports. While one of a board has neither ended nor been abandoned, none of the board''s periods is closed.';
 
 CREATE FUNCTION centile_store.has_import(p_board_id integer) RETURNS boolean
     LANGUAGE sql STABLE
@@ -8700,46 +7248,1041 @@ CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) RET
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_buckets bigint[] := centile_store.bucket_totals(p_ranking_id);
-    v_stripes bigint[];
+    v_players bigint[] := centile_store.bucket_totals(p_ranking_id);
     v_left    bigint := p_position;
-    v_bucket  smallint := 99;
-    v_stripe  integer;
-    v_next    centile_store.stripes;
+    v_place   integer := 100;
+    v_bucket  smallint;
+    v_is_low  boolean;
 BEGIN
-    IF v_buckets IS NULL OR p_position < 1 THEN
+    IF v_players IS NULL OR p_position < 1 THEN
         RETURN;
     END IF;
-    WHILE v_left > v_buckets[v_bucket + 1] LOOP
-        v_left := v_left - v_buckets[v_bucket + 1];
-        v_bucket := v_bucket - 1;
-        IF v_bucket < 0 THEN
+    WHILE v_left > v_players[v_place] LOOP
+        v_left := v_left - v_players[v_place];
+        v_place := v_place - 1;
+        IF v_place = 0 THEN
             RETURN;
         END IF;
     END LOOP;
-
-    v_stripes := centile_store.stripe_totals(p_ranking_id, v_bucket);
-    v_stripe := cardinality(v_stripes);
-    WHILE v_left > v_stripes[v_stripe] LOOP
-        v_left := v_left - v_stripes[v_stripe];
-        v_stripe := v_stripe - 1;
-    END LOOP;
-
-    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high. No player has the
-    -- least user key, which a bound may have.
-    SELECT * INTO v_next FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
+    SELECT g.buckets[v_place] INTO v_bucket FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    v_is_low := 2 * v_left > v_players[v_place];
     RETURN QUERY
     SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
-    FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
-        coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
-        CASE WHEN v_next.user_key IS NULL THEN 9223372036854775807
-             ELSE greatest(v_next.user_key, -9223372036854775807) - 1 END, v_left::integer) k
-    ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
+    FROM centile_store.key_in_bucket(v_bucket, p_ranking_id,
+        CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k;
 END
 $$;
 
 COMMENT ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) IS 'The key at a position of a ranking; no row beyond the last. Example: SELECT * FROM centile_store.key_at(1, 3);';
+
+CREATE FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
+    LANGUAGE plpgsql STABLE
+    AS $$
+#variable_conflict use_column
+DECLARE
+    v_count bigint := 0;
+BEGIN
+IF p_bucket < 64 THEN
+IF p_bucket < 32 THEN
+IF p_bucket < 16 THEN
+IF p_bucket < 8 THEN
+IF p_bucket < 4 THEN
+IF p_bucket < 2 THEN
+IF p_bucket < 1 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 3 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 6 THEN
+IF p_bucket < 5 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 7 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 12 THEN
+IF p_bucket < 10 THEN
+IF p_bucket < 9 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 11 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 14 THEN
+IF p_bucket < 13 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 15 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 24 THEN
+IF p_bucket < 20 THEN
+IF p_bucket < 18 THEN
+IF p_bucket < 17 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 19 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 22 THEN
+IF p_bucket < 21 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 23 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 28 THEN
+IF p_bucket < 26 THEN
+IF p_bucket < 25 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 27 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 30 THEN
+IF p_bucket < 29 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 31 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 48 THEN
+IF p_bucket < 40 THEN
+IF p_bucket < 36 THEN
+IF p_bucket < 34 THEN
+IF p_bucket < 33 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 35 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 38 THEN
+IF p_bucket < 37 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 39 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 44 THEN
+IF p_bucket < 42 THEN
+IF p_bucket < 41 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 43 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 46 THEN
+IF p_bucket < 45 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 47 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 56 THEN
+IF p_bucket < 52 THEN
+IF p_bucket < 50 THEN
+IF p_bucket < 49 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 51 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 54 THEN
+IF p_bucket < 53 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 55 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 60 THEN
+IF p_bucket < 58 THEN
+IF p_bucket < 57 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 59 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 62 THEN
+IF p_bucket < 61 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 63 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 96 THEN
+IF p_bucket < 80 THEN
+IF p_bucket < 72 THEN
+IF p_bucket < 68 THEN
+IF p_bucket < 66 THEN
+IF p_bucket < 65 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 67 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 70 THEN
+IF p_bucket < 69 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 71 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 76 THEN
+IF p_bucket < 74 THEN
+IF p_bucket < 73 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 75 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 78 THEN
+IF p_bucket < 77 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 79 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 88 THEN
+IF p_bucket < 84 THEN
+IF p_bucket < 82 THEN
+IF p_bucket < 81 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 83 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 86 THEN
+IF p_bucket < 85 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 87 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 92 THEN
+IF p_bucket < 90 THEN
+IF p_bucket < 89 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 91 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 94 THEN
+IF p_bucket < 93 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 95 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+ELSE
+IF p_bucket < 98 THEN
+IF p_bucket < 97 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+ELSE
+IF p_bucket < 99 THEN
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+ELSE
+IF p_from_below THEN
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key, tie_key, user_key OFFSET p_skipped LIMIT 1;
+    ELSE
+        RETURN QUERY SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99 WHERE ranking_id = p_ranking_id
+        ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_skipped LIMIT 1;
+    END IF;
+END IF;
+END IF;
+END IF;
+END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) IS 'A key of a bucket by the number of those above or below it. Example: SELECT * FROM centile_store.key_in_bucket(50::smallint, 1, 0, false);';
 
 CREATE FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
     LANGUAGE plpgsql STABLE
@@ -8749,15 +8292,17 @@ DECLARE
     v_found integer;
 BEGIN
     IF p_bucket IS NULL THEN
-        p_bucket := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s);
+        p_bucket := (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) b);
     END IF;
     WHILE p_bucket IS NOT NULL AND p_limit > 0 LOOP
         RETURN QUERY SELECT * FROM centile_store.bucket_keys_down(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
         p_bucket := CASE WHEN p_limit > 0 THEN (
-            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-            WHERE t.players > 0 AND t.place <= p_bucket
+            SELECT t.bucket
+            FROM centile_store.rankings g
+            CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) WITH ORDINALITY AS t (bucket, players, place)
+            WHERE g.id = p_ranking_id AND t.players > 0 AND t.place < array_position(g.buckets, p_bucket)
             ORDER BY t.place DESC LIMIT 1) END;
     END LOOP;
 END
@@ -8773,15 +8318,17 @@ DECLARE
     v_found integer;
 BEGIN
     IF p_bucket IS NULL THEN
-        p_bucket := (SELECT s.bucket FROM centile_store.stripe_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) s);
+        p_bucket := (SELECT b.bucket FROM centile_store.bucket_of(p_ranking_id, p_rank_key, p_tie_key, p_user_key) b);
     END IF;
     WHILE p_bucket IS NOT NULL AND p_limit > 0 LOOP
         RETURN QUERY SELECT * FROM centile_store.bucket_keys_up(p_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_limit);
         GET DIAGNOSTICS v_found = ROW_COUNT;
         p_limit := p_limit - v_found;
         p_bucket := CASE WHEN p_limit > 0 THEN (
-            SELECT t.place - 1 FROM unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, place)
-            WHERE t.players > 0 AND t.place - 1 > p_bucket
+            SELECT t.bucket
+            FROM centile_store.rankings g
+            CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) WITH ORDINALITY AS t (bucket, players, place)
+            WHERE g.id = p_ranking_id AND t.players > 0 AND t.place > array_position(g.buckets, p_bucket)
             ORDER BY t.place LIMIT 1) END;
     END LOOP;
 END
@@ -8811,41 +8358,24 @@ DECLARE
 BEGIN
     SELECT * INTO STRICT v_ranking FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     RETURN QUERY
-    WITH stripe AS (
-        SELECT s.*, row_number() OVER (PARTITION BY s.bucket ORDER BY s.rank_key, s.tie_key, s.user_key) AS number,
-               lag(s.bucket) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS bucket_below
-        FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id
-    ), stripes_of AS (
-        SELECT n AS bucket, (SELECT count(*) FROM stripe s WHERE s.bucket = n) AS stripes FROM generate_series(0, 99) AS n
+    WITH bound AS (
+        SELECT u.*, lag(ARRAY[u.rank_key, u.tie_key, u.user_key]) OVER (ORDER BY u.place) AS below, ARRAY[u.rank_key, u.tie_key, u.user_key] AS key
+        FROM unnest(v_ranking.buckets, v_ranking.low_rank_keys, v_ranking.low_tie_keys, v_ranking.low_user_keys) WITH ORDINALITY
+            AS u (bucket, rank_key, tie_key, user_key, place)
     ), lane AS (
         SELECT n AS lane FROM generate_series(0, v_ranking.lanes - 1) AS n
     )
-    -- Every key is in a stripe.
-    SELECT 'layout', -1, 'lowest stripe', to_jsonb('begins at the least key'::text), to_jsonb('begins above it'::text)
-    WHERE NOT EXISTS (SELECT FROM stripe s
-                      WHERE (s.rank_key, s.tie_key, s.user_key) = (-9223372036854775808, -9223372036854775808, -9223372036854775808))
+    -- Every key has a place.
+    SELECT 'layout', 0, 'lowest bound', to_jsonb('the least key'::text), to_jsonb(b.key)
+    FROM bound b WHERE b.place = 1 AND b.key <> ARRAY[-9223372036854775808, -9223372036854775808, -9223372036854775808]
     UNION ALL
-    SELECT 'layout', s.bucket::integer, format('number of the stripe at (%s, %s, %s) of bucket %s', s.rank_key, s.tie_key, s.user_key, s.bucket),
-           to_jsonb(s.number), to_jsonb(s.stripe)
-    FROM stripe s WHERE s.stripe <> s.number
+    SELECT 'layout', b.place::integer, format('bound of place %s', b.place), to_jsonb(format('%s or higher', b.below)), to_jsonb(b.key)
+    FROM bound b WHERE b.key < b.below
     UNION ALL
-    SELECT 'layout', s.bucket::integer, format('bucket of the stripe at (%s, %s, %s)', s.rank_key, s.tie_key, s.user_key),
-           to_jsonb(format('%s or higher', s.bucket_below)), to_jsonb(s.bucket)
-    FROM stripe s WHERE s.bucket < s.bucket_below
-    UNION ALL
-    -- A bucket that stripes have left may keep rows without any number.
-    SELECT 'layout', c.bucket::integer, format('numbers in the counts of bucket %s, lane %s', c.bucket, c.lane),
-           to_jsonb(o.stripes), to_jsonb(cardinality(c.counts))
-    FROM centile_store.stripe_counts c
-    JOIN stripes_of o ON o.bucket = c.bucket
-    WHERE c.ranking_id = p_ranking_id AND cardinality(c.counts) <> o.stripes
-    UNION ALL
-    SELECT 'lane rows', o.bucket, format('stripe counts of bucket %s, lane %s', o.bucket, l.lane), to_jsonb(1), to_jsonb(c.rows)
-    FROM stripes_of o
-    CROSS JOIN lane l
-    CROSS JOIN LATERAL (SELECT count(*) AS rows FROM centile_store.stripe_counts c
-                        WHERE c.ranking_id = p_ranking_id AND c.bucket = o.bucket AND c.lane = l.lane) c
-    WHERE c.rows > 1 OR c.rows = 0 AND o.stripes > 0
+    SELECT 'layout', 100 + n, format('places of bucket %s', n), to_jsonb(1), to_jsonb(x.places)
+    FROM generate_series(0, 99) AS n
+    CROSS JOIN LATERAL (SELECT count(*) AS places FROM bound b WHERE b.bucket = n) x
+    WHERE x.places <> 1
     UNION ALL
     SELECT 'lane rows', 100, format('bucket counts of lane %s', l.lane), to_jsonb(1), to_jsonb(c.rows)
     FROM lane l
@@ -8859,17 +8389,15 @@ BEGIN
     WHERE b.rows <> 1
     UNION ALL
     -- Nobody adds these up.
-    SELECT 'lane rows', 102, format('%s of lane %s, which the board has not', x.what, x.lane), to_jsonb(0), to_jsonb(count(*))
-    FROM (SELECT 'stripe counts' AS what, c.lane FROM centile_store.stripe_counts c WHERE c.ranking_id = p_ranking_id
-          UNION ALL
-          SELECT 'bucket counts', c.lane FROM centile_store.bucket_counts c WHERE c.ranking_id = p_ranking_id) x
-    WHERE x.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
-    GROUP BY x.what, x.lane
+    SELECT 'lane rows', 102, format('bucket counts of lane %s, which the board has not', c.lane), to_jsonb(0), to_jsonb(count(*))
+    FROM centile_store.bucket_counts c
+    WHERE c.ranking_id = p_ranking_id AND c.lane NOT BETWEEN 0 AND v_ranking.lanes - 1
+    GROUP BY c.lane
     UNION ALL
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
-    -- A cut-off takes its number from the lane's row: what is above it would not be in the archive.
+    -- A cut-off takes its number from the lane's row: rows above it would not be in the archive.
     SELECT 'lane rows', 104, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
     FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
           FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
@@ -8878,7 +8406,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'What is wrong with a ranking''s layout and with its rows per lane. Example: SELECT * FROM centile_store.layout_differences(1);';
+COMMENT ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) IS 'Where a ranking''s layout and its rows per lane are wrong. Example: SELECT * FROM centile_store.layout_differences(1);';
 
 CREATE FUNCTION centile_store.ledger_end() RETURNS bigint
     LANGUAGE sql STABLE
@@ -9000,1882 +8528,94 @@ $$;
 
 COMMENT ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) IS 'Marks a player as banned or not. Example: SELECT centile_store.mark_player(1, true, ''cheat'', ''dora'');';
 
-CREATE FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) RETURNS SETOF bigint
-    LANGUAGE plpgsql
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_00 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_01 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_02 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_03 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_04 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_05 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_06 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_07 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_08 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_09 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_10 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_11 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_12 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_13 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_14 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_15 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_16 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_17 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_18 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_19 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_20 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_21 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_22 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_23 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_24 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_25 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_26 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_27 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_28 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_29 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_30 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_31 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_32 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_33 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_34 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_35 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_36 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_37 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_38 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_39 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_40 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_41 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_42 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_43 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_44 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_45 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_46 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_47 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_48 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_49 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_50 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_51 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_52 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_53 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_54 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_55 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_56 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_57 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_58 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_59 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_60 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_61 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_62 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_63 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_64 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_65 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_66 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_67 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_68 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_69 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_70 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_71 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_72 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_73 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_74 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_75 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_76 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_77 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_78 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_79 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_80 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_81 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_82 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_83 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_84 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_85 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_86 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_87 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_88 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_89 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_90 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_91 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_92 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_93 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_94 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_95 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_96 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_97 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_98 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-ELSE
-RETURN QUERY
-     WITH near AS MATERIALIZED (
-         SELECT ctid AS place, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
-         WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-         ORDER BY rank_key DESC, tie_key DESC, user_key DESC LIMIT p_players + 1
-     ), moved AS (
-         DELETE FROM centile_store.leaderboard_bucket_99 b USING near n
-         WHERE b.ctid = n.place AND (n.rank_key, n.tie_key, n.user_key) >= (p_rank_key, p_tie_key, p_user_key)
-         RETURNING b.rank_key, b.tie_key, b.user_key
-     ), placed AS (
-         INSERT INTO centile_store.leaderboard_bucket (bucket, ranking_id, rank_key, tie_key, user_key)
-         SELECT p_to_bucket, p_ranking_id, m.rank_key, m.tie_key, m.user_key FROM moved m
-         RETURNING 1
-     )
-     SELECT count(*) FROM placed;
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) IS 'Moves the rows of a stripe to another bucket. Example: SELECT centile_store.move_rows(50::smallint, 51::smallint, 1, 1000000, 0, 0, 2000000, 0, 0, 10);';
-
-CREATE FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) RETURNS bigint
+CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) RETURNS integer
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
-    AS $$
+    SET enable_hashjoin TO 'off'
+    SET enable_mergejoin TO 'off'
+    AS $_$
 DECLARE
-    v_stripe  centile_store.stripes;
-    v_below   centile_store.stripes;
-    v_above   centile_store.stripes;
-    v_from    bigint[];
-    v_to      bigint[];
+    v_ranking centile_store.rankings;
+    v_up      boolean := p_to > p_from;
+    v_moved   record;
     v_players bigint;
-    v_moved   bigint;
-    v_is_up   boolean;
+    v_upper   integer := greatest(p_from, p_to);
 BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    SELECT s.* INTO v_stripe
-    FROM centile_store.periods p
-    JOIN centile_store.stripes s ON s.ranking_id = p.ranking_id
-    WHERE p.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) = (p_rank_key, p_tie_key, p_user_key);
-    IF NOT FOUND THEN
-        RETURN NULL;
-    END IF;
-    SELECT * INTO v_below FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) < (p_rank_key, p_tie_key, p_user_key)
-    ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1;
-    SELECT * INTO v_above FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) > (p_rank_key, p_tie_key, p_user_key)
-    ORDER BY s.rank_key, s.tie_key, s.user_key LIMIT 1;
-    v_from := centile_store.stripe_totals(p_ranking_id, v_stripe.bucket);
-    v_to := coalesce(centile_store.stripe_totals(p_ranking_id, p_to_bucket), '{}');
-    v_players := v_from[v_stripe.stripe];
-    IF p_to_bucket NOT BETWEEN coalesce(v_below.bucket, 0) AND coalesce(v_above.bucket, 99) OR p_to_bucket = v_stripe.bucket
-       OR v_players > (SELECT 3 * b.stripe_target FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
-                       WHERE g.id = p_ranking_id) THEN
+    SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+    WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    IF NOT FOUND OR abs(p_to - p_from) <> 1 OR p_from NOT BETWEEN 1 AND 100 OR p_to NOT BETWEEN 1 AND 100 OR p_rows < 1 THEN
         RETURN NULL;
     END IF;
 
-    v_moved := (SELECT m FROM centile_store.move_rows(v_stripe.bucket, p_to_bucket, p_ranking_id, p_rank_key, p_tie_key, p_user_key,
-        coalesce(v_above.rank_key, 9223372036854775807), coalesce(v_above.tie_key, 9223372036854775807),
-        coalesce(v_above.user_key, 9223372036854775807), v_players) AS m);
-    IF v_moved <> v_players THEN
-        RAISE EXCEPTION 'a stripe of bucket % counts % players and holds %', v_stripe.bucket, v_players, v_moved
+    v_players := (centile_store.bucket_totals(p_ranking_id))[p_from];
+
+    -- The bound of the bucket ends the scan, so that it does not pass rows that are gone.
+    EXECUTE format($query$
+        WITH near AS MATERIALIZED (
+            SELECT ctid AS place, lane, rank_key, tie_key, user_key, row_number() OVER (ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s) AS n
+            FROM centile_store.%1$I
+            WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) %4$s ($2, $3, $4)
+            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $5 + 1
+        ), gone AS (
+            DELETE FROM centile_store.%1$I b USING near n WHERE b.ctid = n.place AND n.n <= $5
+            RETURNING b.lane, b.rank_key, b.tie_key, b.user_key
+        ), placed AS (
+            INSERT INTO centile_store.%2$I (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+            SELECT $6, g.lane, $1, g.rank_key, g.tie_key, g.user_key FROM gone g
+            RETURNING lane
+        ), by_lane AS (
+            SELECT p.lane, count(*)::integer AS rows FROM placed p GROUP BY p.lane
+        )
+        SELECT coalesce((SELECT sum(l.rows) FROM by_lane l), 0)::integer AS rows,
+               ARRAY(SELECT l.lane FROM by_lane l ORDER BY l.lane) AS lanes, ARRAY(SELECT l.rows FROM by_lane l ORDER BY l.lane) AS by_lane,
+               -- The rows on either side of the new boundary, the upper one first.
+               u.rank_key, u.tie_key, u.user_key, l.rank_key AS lower_rank_key, l.tie_key AS lower_tie_key, l.n IS NOT NULL AND u.n IS NOT NULL AS has_rest
+        FROM (SELECT max(n.n) FILTER (WHERE n.n <= $5) AS n FROM near n) last
+        LEFT JOIN near u ON u.n = last.n + $7
+        LEFT JOIN near l ON l.n = last.n + 1 - $7
+        $query$, centile_store.bucket_table(v_ranking.buckets[p_from]), centile_store.bucket_table(v_ranking.buckets[p_to]),
+        CASE WHEN v_up THEN 'DESC' ELSE 'ASC' END, CASE WHEN v_up THEN '<' ELSE '>=' END)
+    INTO v_moved
+    USING p_ranking_id, v_ranking.low_rank_keys[v_upper], v_ranking.low_tie_keys[v_upper], v_ranking.low_user_keys[v_upper], p_rows,
+          v_ranking.buckets[p_to], CASE WHEN v_up THEN 0 ELSE 1 END;
+
+    IF v_moved.rows IS DISTINCT FROM least(p_rows, v_players) THEN
+        RAISE EXCEPTION 'bucket % counts % players; of % rows % were found', v_ranking.buckets[p_from], v_players, p_rows, v_moved.rows
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
 
-    -- Upwards it becomes the lowest stripe of its bucket, downwards the highest. The others of the lower bucket keep their numbers.
-    v_is_up := p_to_bucket > v_stripe.bucket;
-    UPDATE centile_store.stripes s SET stripe = s.stripe + CASE WHEN v_is_up THEN 1 ELSE -1 END
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = greatest(v_stripe.bucket, p_to_bucket)
-      AND (s.rank_key, s.tie_key, s.user_key) <> (p_rank_key, p_tie_key, p_user_key);
-    UPDATE centile_store.stripes s SET bucket = p_to_bucket, stripe = CASE WHEN v_is_up THEN 1 ELSE cardinality(v_to) + 1 END
-    WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) = (p_rank_key, p_tie_key, p_user_key);
-    PERFORM centile_store.put_stripe_counts(p_ranking_id, v_stripe.bucket, v_from[:v_stripe.stripe - 1] || v_from[v_stripe.stripe + 1:]);
-    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_to_bucket, CASE WHEN v_is_up THEN v_players || v_to ELSE v_to || v_players END);
+    IF v_moved.has_rest THEN
+        v_ranking.low_rank_keys[v_upper] := v_moved.rank_key;
+        v_ranking.low_tie_keys[v_upper] := CASE WHEN v_moved.lower_rank_key = v_moved.rank_key THEN v_moved.tie_key ELSE -9223372036854775808 END;
+        v_ranking.low_user_keys[v_upper] := CASE WHEN (v_moved.lower_rank_key, v_moved.lower_tie_key) = (v_moved.rank_key, v_moved.tie_key)
+                                                 THEN v_moved.user_key ELSE -9223372036854775808 END;
+    ELSIF v_up THEN
+        -- All of them went: nothing is left between the bounds.
+        v_ranking.low_rank_keys[p_to] := v_ranking.low_rank_keys[p_from];
+        v_ranking.low_tie_keys[p_to] := v_ranking.low_tie_keys[p_from];
+        v_ranking.low_user_keys[p_to] := v_ranking.low_user_keys[p_from];
+    ELSE
+        v_ranking.low_rank_keys[p_from] := coalesce(v_ranking.low_rank_keys[p_from + 1], 9223372036854775807);
+        v_ranking.low_tie_keys[p_from] := coalesce(v_ranking.low_tie_keys[p_from + 1], 9223372036854775807);
+        v_ranking.low_user_keys[p_from] := coalesce(v_ranking.low_user_keys[p_from + 1], 9223372036854775807);
+    END IF;
+    UPDATE centile_store.rankings g
+    SET layout = g.layout + 1, laid_out_at = clock_timestamp(),
+        low_rank_keys = v_ranking.low_rank_keys, low_tie_keys = v_ranking.low_tie_keys, low_user_keys = v_ranking.low_user_keys
+    WHERE g.id = p_ranking_id;
     UPDATE centile_store.bucket_counts c
-    SET counts = centile_store.add_at(c.counts, ARRAY[v_stripe.bucket + 1, p_to_bucket + 1], ARRAY[-v_players, v_players]),
+    SET counts = centile_store.add_at(c.counts, ARRAY[v_ranking.buckets[p_from] + 1, v_ranking.buckets[p_to] + 1], ARRAY[-m.rows, m.rows]),
         revision = c.revision + 1
-    WHERE c.ranking_id = p_ranking_id AND c.lane = 0
-      -- Of the versions that a snapshot held elsewhere keeps, the newest.
-      AND c.revision = (SELECT x.revision FROM centile_store.bucket_counts x
-                        WHERE x.ranking_id = p_ranking_id AND x.lane = 0 ORDER BY x.revision DESC LIMIT 1);
-    UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
-    RETURN v_moved;
+    FROM unnest(v_moved.lanes, v_moved.by_lane) AS m (lane, rows)
+    -- Of the versions that a snapshot held elsewhere keeps, the newest.
+    WHERE c.ctid = (SELECT x.ctid FROM centile_store.bucket_counts x
+                    WHERE x.ranking_id = p_ranking_id AND x.lane = m.lane ORDER BY x.revision DESC LIMIT 1);
+    RETURN v_moved.rows;
 END
-$$;
+$_$;
 
-COMMENT ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) IS 'Moves a stripe to another bucket and returns the rows moved. Example: SELECT centile_store.move_stripe(1, -9223372036854775808, -9223372036854775808, -9223372036854775808, 49::smallint);';
+COMMENT ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) IS 'Moves rows of a bucket to the one beside it, with the bound between them, and returns how many. Example: SELECT centile_store.move_boundary(g.id, g.layout, 1, 2, 1) FROM centile_store.rankings g WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) RETURNS TABLE(step integer, first_equal integer, better bigint, user_id text, user_name text, avatar text, score bigint, reached_at timestamp with time zone)
     LANGUAGE sql STABLE
@@ -10926,7 +8666,7 @@ CREATE FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint,
     WHERE k.step >= -p_around
 $$;
 
-COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.stripe_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
+COMMENT ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) IS 'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
 
 CREATE FUNCTION centile_store.note_act(p_actor text, p_action text, p_board_id integer, p_before jsonb, p_after jsonb, p_subject text DEFAULT NULL::text, p_user_id bigint DEFAULT NULL::bigint) RETURNS void
     LANGUAGE sql
@@ -11049,130 +8789,54 @@ $$;
 
 COMMENT ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) IS 'The board''s periods that hold a time, with their current rankings (none when closed). Example: SELECT * FROM centile_store.periods_at(1, ''{all_time,week}'', ''2024-01-15 12:00Z'');';
 
-CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean DEFAULT true) RETURNS bigint[]
+CREATE FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) RETURNS void
     LANGUAGE plpgsql
     SET enable_seqscan TO 'off'
     SET enable_hashjoin TO 'off'
     SET enable_mergejoin TO 'off'
     AS $$
-DECLARE
-    v_ranking_ids bigint[];
-    v_rank_keys   bigint[];
-    v_tie_keys    bigint[];
-    v_user_keys   bigint[];
-    v_buckets     smallint[];
-    v_stripes     integer[];
-    -- 1 for a row that arrives, -1 for one that leaves.
-    v_signs       smallint[];
-    v_part        record;
-    v_updated     bigint;
-    v_expected    bigint := 0;
-    v_removed     bigint := 0;
-    v_crowded     bigint[];
 BEGIN
-    -- Most have an entry and keep one.
-    UPDATE centile_store.leaderboard l
-    SET score = c.score, rank_key = c.rank_key, tie_key = c.tie_key, reached_at = c.reached_at, only_zeros = c.only_zeros
-    FROM unnest(p_changes) AS c
-    WHERE c.is_last AND c.score IS NOT NULL AND c.was_rank_key IS NOT NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
-    GET DIAGNOSTICS v_updated = ROW_COUNT;
-    IF v_updated < cardinality(p_changes) THEN
-        INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
-        SELECT c.ranking_id, c.user_id, c.score, c.rank_key, c.tie_key, c.reached_at, c.only_zeros
-        FROM unnest(p_changes) AS c
-        WHERE c.is_last AND c.score IS NOT NULL AND c.was_rank_key IS NULL;
-        DELETE FROM centile_store.leaderboard l
-        USING unnest(p_changes) AS c
-        WHERE c.is_last AND c.score IS NULL AND l.ranking_id = c.ranking_id AND l.user_id = c.user_id;
-    END IF;
-
-    SELECT array_agg(k.ranking_id), array_agg(k.rank_key), array_agg(k.tie_key), array_agg(k.user_key), array_agg(s.bucket),
-           array_agg(s.stripe), array_agg(k.sign)
-    INTO v_ranking_ids, v_rank_keys, v_tie_keys, v_user_keys, v_buckets, v_stripes, v_signs
-    FROM unnest(p_changes) AS c
-    CROSS JOIN LATERAL (VALUES (c.ranking_id, c.was_rank_key, c.was_tie_key, -c.user_id, -1::smallint),
-                               (c.ranking_id, c.rank_key, c.tie_key, -c.user_id, 1::smallint))
-        AS k (ranking_id, rank_key, tie_key, user_key, sign)
-    CROSS JOIN LATERAL (
-        SELECT bucket, stripe FROM centile_store.stripes s
-        WHERE s.ranking_id = k.ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (k.rank_key, k.tie_key, k.user_key)
-        ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-    WHERE c.is_last AND k.rank_key IS NOT NULL AND (c.was_rank_key, c.was_tie_key) IS DISTINCT FROM (c.rank_key, c.tie_key);
-
-    -- A bucket at a time, by its own table: a statement on all hundred has to open all hundred, whatever it changes.
-    FOR v_part IN
-        SELECT k.bucket, count(*) FILTER (WHERE k.sign < 0) AS leaving,
-               array_agg(k.ranking_id) AS ranking_ids, array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys,
-               array_agg(k.user_key) AS user_keys, array_agg(k.sign) AS signs
-        FROM unnest(v_buckets, v_ranking_ids, v_rank_keys, v_tie_keys, v_user_keys, v_signs)
-            AS k (bucket, ranking_id, rank_key, tie_key, user_key, sign)
-        GROUP BY k.bucket
-    LOOP
-        v_expected := v_expected + v_part.leaving;
-        v_removed := v_removed + centile_store.replace_rows(v_part.bucket, v_part.ranking_ids, v_part.rank_keys,
-            v_part.tie_keys, v_part.user_keys, v_part.signs);
-    END LOOP;
-    IF v_removed <> v_expected THEN
-        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-    END IF;
-
-    WITH net AS MATERIALIZED (
-        SELECT k.ranking_id, k.bucket, k.stripe, sum(k.sign) AS change
-        FROM unnest(v_ranking_ids, v_buckets, v_stripes, v_signs) AS k (ranking_id, bucket, stripe, sign)
-        GROUP BY k.ranking_id, k.bucket, k.stripe
-        HAVING sum(k.sign) <> 0
-    ), stripe_change AS MATERIALIZED (
-        -- The newest version alone is looked up, and then met by its place: older ones stay while somebody holds a snapshot, and by a key the
-        -- planner may read them all, since it takes a table of few players for one of few rows. Nobody else changes rows of this lane.
-        SELECT n.*, (SELECT x.ctid FROM centile_store.stripe_counts x
-                     WHERE x.ranking_id = n.ranking_id AND x.bucket = n.bucket AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
-        FROM (SELECT ranking_id, bucket, array_agg(stripe) AS places, array_agg(change::integer) AS changes
-              FROM net GROUP BY ranking_id, bucket) n
-        -- All of them: a number that is not known when this is planned lets few be expected.
-        LIMIT cardinality(v_buckets)
-    ), stripes_counted AS (
-        UPDATE centile_store.stripe_counts c
-        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-        FROM stripe_change n
-        WHERE c.ctid = n.newest
-    ), bucket_change AS MATERIALIZED (
-        SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
-                     WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
-        FROM (SELECT ranking_id, array_agg(bucket + 1) AS places, array_agg(change) AS changes
-              FROM (SELECT ranking_id, bucket, sum(change)::bigint AS change FROM net GROUP BY ranking_id, bucket) b
-              WHERE change <> 0 GROUP BY ranking_id) n
-        LIMIT cardinality(v_buckets)
-    )
-    UPDATE centile_store.bucket_counts c
-    SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
-    FROM bucket_change n
-    WHERE c.ctid = n.newest;
-
-    IF p_look THEN
-        -- Of each ranking the stripe that gained most: where many arrive, it is the one that grows out of its size.
-        SELECT array_agg(f.ranking_id)
-        INTO v_crowded
-        FROM (
-            SELECT DISTINCT ON (k.ranking_id) k.ranking_id, k.bucket, k.stripe
-            FROM unnest(v_ranking_ids, v_buckets, v_stripes, v_signs) AS k (ranking_id, bucket, stripe, sign)
-            GROUP BY k.ranking_id, k.bucket, k.stripe
-            HAVING sum(k.sign) > 0
-            ORDER BY k.ranking_id, sum(k.sign) DESC) f
-        JOIN centile_store.rankings g ON g.id = f.ranking_id
-        JOIN centile_store.boards b ON b.id = g.board_id
-        WHERE 2 * b.stripe_target < (
-            SELECT sum(s.players) FROM generate_series(0, g.lanes - 1) AS n
-            CROSS JOIN LATERAL (
-                SELECT s.counts[f.stripe] AS players FROM centile_store.stripe_counts s
-                WHERE s.ranking_id = f.ranking_id AND s.bucket = f.bucket AND s.lane = n ORDER BY s.revision DESC LIMIT 1) s);
-    END IF;
-
-    RETURN v_crowded;
+    PERFORM * FROM (
+        WITH entry AS MATERIALIZED (
+            SELECT c.*, row_number() OVER () AS n FROM unnest(p_changes) AS c
+        ), key AS MATERIALIZED (
+            SELECT e.ranking_id, k.rank_key, k.tie_key, -e.user_id AS user_key, k.comes, b.bucket,
+                   row_number() OVER (ORDER BY b.bucket, k.comes, e.ranking_id, k.rank_key, k.tie_key)::integer AS n
+            FROM entry e
+            CROSS JOIN LATERAL (VALUES (e.was_rank_key, e.was_tie_key, false), (e.rank_key, e.tie_key, true)) AS k (rank_key, tie_key, comes)
+            CROSS JOIN LATERAL centile_store.bucket_of(e.ranking_id, k.rank_key, k.tie_key, -e.user_id) b
+            WHERE k.rank_key IS NOT NULL AND (e.was_rank_key, e.was_tie_key) IS DISTINCT FROM (e.rank_key, e.tie_key)
+        ), entries AS (
+            SELECT array_agg(e.ranking_id ORDER BY e.n) AS rankings, array_agg(e.user_id ORDER BY e.n) AS users,
+                   array_agg(e.was_rank_key IS NULL AND e.rank_key IS NOT NULL ORDER BY e.n) AS are_new,
+                   array_agg(e.rank_key ORDER BY e.n) AS keys, array_agg(e.tie_key ORDER BY e.n) AS ties,
+                   array_agg(e.only_zeros ORDER BY e.n) AS zeros
+            FROM entry e
+        ), groups AS (
+            SELECT array_agg(g.bucket ORDER BY g.first) AS buckets, array_agg(g.first ORDER BY g.first) AS firsts,
+                   array_agg(g.kept ORDER BY g.first) AS kepts
+            FROM (SELECT k.bucket, min(k.n) AS first, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS kept FROM key k GROUP BY k.bucket) g
+        ), rows AS (
+            SELECT array_agg(k.ranking_id ORDER BY k.n) AS rankings, array_agg(k.rank_key ORDER BY k.n) AS keys,
+                   array_agg(k.tie_key ORDER BY k.n) AS ties, array_agg(k.user_key ORDER BY k.n) AS users
+            FROM key k
+        ), counts AS (
+            SELECT array_agg(c.ranking_id) AS rankings, array_agg(c.bucket) AS buckets, array_agg(c.change) AS changes
+            FROM (SELECT k.ranking_id, k.bucket, sum(CASE WHEN k.comes THEN 1 ELSE -1 END)::integer AS change
+                  FROM key k GROUP BY k.ranking_id, k.bucket) c
+            WHERE c.change <> 0
+        )
+        SELECT centile_store.write_entries(p_lane,
+            (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
+            e.rankings, e.users, e.are_new, e.keys, e.ties, e.zeros,
+            coalesce(g.buckets, '{}'), coalesce(g.firsts, '{}'), coalesce(g.kepts, '{}'), r.rankings, r.keys, r.ties, r.users,
+            coalesce(c.rankings, '{}'), c.buckets, c.changes)
+        FROM entries e, groups g, rows r, counts c
+        WHERE e.rankings IS NOT NULL) written;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean) IS 'Puts entries where they belong: leaderboard, bucket rows and counts in one go; gives the rankings with a stripe to be split, if asked to look for them. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
+COMMENT ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) IS 'Writes changed entries of a lane, with their bucket rows and counts. Example: SELECT centile_store.place_entries(0::smallint, ''{}'');';
 
 CREATE FUNCTION centile_store.player_count(p_ranking_id bigint) RETURNS bigint
     LANGUAGE plpgsql STABLE
@@ -11273,33 +8937,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) IS 'A player''s position, rank and number of worse players in a ranking. Example: SELECT * FROM centile_store.player_row(1, 1);';
 
-CREATE FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) RETURNS void
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    AS $$
-DECLARE
-    v_lanes integer := (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = p_ranking_id);
-    v_found boolean := false;
-BEGIN
-    FOR v_lane IN 0..v_lanes - 1 LOOP
-        UPDATE centile_store.stripe_counts s
-        SET counts = CASE WHEN s.lane = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END,
-            revision = s.revision + 1
-        -- Of the versions that a snapshot held elsewhere keeps, the newest, met by its place (see place_entries).
-        WHERE s.ctid = (SELECT x.ctid FROM centile_store.stripe_counts x
-                        WHERE x.ranking_id = p_ranking_id AND x.bucket = p_bucket AND x.lane = v_lane ORDER BY x.revision DESC LIMIT 1);
-        v_found := v_found OR FOUND;
-    END LOOP;
-    IF NOT v_found THEN
-        INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
-        SELECT p_ranking_id, p_bucket, n, CASE WHEN n = 0 THEN p_players::integer[] ELSE array_fill(0, ARRAY[cardinality(p_players)]) END
-        FROM generate_series(0, v_lanes - 1) AS n;
-    END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) IS 'Sets the counts of the stripes of a bucket. Example: SELECT centile_store.put_stripe_counts(1, 50::smallint, centile_store.stripe_totals(1, 50::smallint));';
-
 CREATE FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) RETURNS centile_store.quarantine
     LANGUAGE plpgsql STABLE
     AS $$
@@ -11366,9 +9003,10 @@ BEGIN
         FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id) l ON l.user_id = e.user_id
         WHERE (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
               IS DISTINCT FROM (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros)
-    ), stripe AS MATERIALIZED (
-        SELECT row_number() OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS n, s.*
-        FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id
+    ), place AS MATERIALIZED (
+        SELECT u.* FROM centile_store.rankings g
+        CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY AS u (bucket, rank_key, tie_key, user_key, n)
+        WHERE g.id = p_ranking_id
     ), key AS (
         SELECT coalesce(e.rank_key, b.rank_key) AS rank_key, coalesce(e.tie_key, b.tie_key) AS tie_key,
                coalesce(-e.user_id, b.user_key) AS user_key, b.bucket, e.user_id IS NOT NULL AS is_expected, false AS is_bound
@@ -11376,10 +9014,10 @@ BEGIN
         FULL JOIN (SELECT * FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p_ranking_id) b
             ON b.user_key = -e.user_id AND b.rank_key = e.rank_key AND b.tie_key = e.tie_key
         UNION ALL
-        SELECT s.rank_key, s.tie_key, s.user_key, NULL, false, true FROM stripe s
+        SELECT s.rank_key, s.tie_key, s.user_key, NULL, false, true FROM place s
     ), placed AS MATERIALIZED (
         SELECT k.*,
-               -- The stripe that the key belongs to; 0 when it is below all.
+               -- The place that the key belongs to; 0 when it is below all.
                count(*) FILTER (WHERE k.is_bound) OVER (ORDER BY k.rank_key, k.tie_key, k.user_key, NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS n,
                -- A key may stand in two buckets, and is one player all the same.
                count(*) FILTER (WHERE NOT k.is_bound) OVER (PARTITION BY k.rank_key, k.tie_key, k.user_key ORDER BY NOT k.is_bound ROWS UNBOUNDED PRECEDING) AS again
@@ -11387,31 +9025,17 @@ BEGIN
     ), bucket_row AS (
         SELECT CASE WHEN p.bucket IS NULL THEN 'bucket row missing' WHEN NOT p.is_expected THEN 'bucket row unexpected' ELSE 'bucket row misplaced' END AS kind,
                -p.user_key AS user_id,
-               CASE WHEN p.is_expected THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', s.bucket, 'stripe', s.stripe) END AS expected,
+               CASE WHEN p.is_expected THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', s.bucket) END AS expected,
                CASE WHEN p.bucket IS NOT NULL THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', p.bucket) END AS found
         FROM placed p
-        LEFT JOIN stripe s ON s.n = p.n
+        LEFT JOIN place s ON s.n = p.n
         WHERE NOT p.is_bound AND (p.bucket IS NULL OR NOT p.is_expected OR p.bucket <> s.bucket)
-    ), in_stripe AS MATERIALIZED (
-        SELECT s.bucket, s.stripe, coalesce(c.players, 0) AS players
-        FROM stripe s
-        LEFT JOIN (SELECT p.n, count(*) AS players FROM placed p WHERE p.is_expected AND p.again = 1 GROUP BY p.n) c ON c.n = s.n
     ), miscounted AS (
-        SELECT 'stripe count' AS kind, format('bucket %s, stripe %s', s.bucket, s.stripe) AS subject, s.bucket, s.stripe,
-               s.players AS expected, c.players AS found
-        FROM in_stripe s
-        JOIN (SELECT n AS bucket, u.place AS stripe, u.players
-              FROM generate_series(0, 99) AS n
-              CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)) c
-            ON c.bucket = s.bucket AND c.stripe = s.stripe
-        WHERE s.players IS DISTINCT FROM c.players
-        UNION ALL
-        SELECT 'bucket count', format('bucket %s', n), n, 0,
-               coalesce(s.players, 0), coalesce(c.players, 0)
-        FROM generate_series(0, 99) AS n
-        LEFT JOIN (SELECT s.bucket, sum(s.players)::bigint AS players FROM in_stripe s GROUP BY s.bucket) s ON s.bucket = n
-        LEFT JOIN unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS c (players, place) ON c.place = n + 1
-        WHERE coalesce(s.players, 0) <> coalesce(c.players, 0)
+        SELECT 'bucket count' AS kind, s.bucket, coalesce(c.players, 0) AS expected, coalesce(t.players, 0) AS found
+        FROM place s
+        LEFT JOIN (SELECT p.n, count(*) AS players FROM placed p WHERE p.is_expected AND p.again = 1 GROUP BY p.n) c ON c.n = s.n
+        LEFT JOIN unnest(centile_store.bucket_totals(p_ranking_id)) WITH ORDINALITY AS t (players, n) ON t.n = s.n
+        WHERE coalesce(c.players, 0) <> coalesce(t.players, 0)
     ), numbered AS (
         SELECT d.*, count(*) OVER (PARTITION BY d.kind) AS total, row_number() OVER (PARTITION BY d.kind ORDER BY d.user_id) AS n
         FROM (SELECT * FROM entry UNION ALL SELECT * FROM bucket_row) d
@@ -11419,9 +9043,8 @@ BEGIN
     SELECT d.kind, centile_store.player_label(d.user_id), d.expected, d.found, d.total
     FROM numbered d WHERE d.n <= p_limit
     UNION ALL
-    SELECT m.kind, m.subject, to_jsonb(m.expected), to_jsonb(m.found), m.total
-    FROM (SELECT m.*, count(*) OVER (PARTITION BY m.kind) AS total, row_number() OVER (PARTITION BY m.kind ORDER BY m.bucket, m.stripe) AS n
-          FROM miscounted m) m
+    SELECT m.kind, format('bucket %s', m.bucket), to_jsonb(m.expected), to_jsonb(m.found), m.total
+    FROM (SELECT m.*, count(*) OVER () AS total, row_number() OVER (ORDER BY m.bucket) AS n FROM miscounted m) m
     WHERE m.n <= p_limit;
 END
 $$;
@@ -11438,23 +9061,46 @@ $$;
 
 COMMENT ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) IS 'Whether the process that builds a ranking is alive. Example: SELECT centile_store.ranking_is_being_built(1);';
 
+CREATE TABLE centile_store.rankings (
+    id bigint NOT NULL,
+    period_id bigint NOT NULL,
+    board_id integer NOT NULL,
+    lanes smallint NOT NULL,
+    removed_bucket smallint DEFAULT 0 NOT NULL,
+    removed_up_to bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    released_at timestamp with time zone,
+    layout integer DEFAULT 1 NOT NULL,
+    laid_out_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    buckets smallint[] DEFAULT '{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66,67,68,69,70,71,72,73,74,75,76,77,78,79,80,81,82,83,84,85,86,87,88,89,90,91,92,93,94,95,96,97,98,99}'::smallint[] NOT NULL,
+    low_rank_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    low_tie_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    low_user_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    CONSTRAINT rankings_hundred_places CHECK (((cardinality(buckets) = 100) AND (cardinality(low_rank_keys) = 100) AND (cardinality(low_tie_keys) = 100) AND (cardinality(low_user_keys) = 100)))
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN buckets SET STORAGE PLAIN;
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_rank_keys SET STORAGE PLAIN;
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_tie_keys SET STORAGE PLAIN;
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_user_keys SET STORAGE PLAIN;
+
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or those being built to replace them. Every change of bounds raises layout, and laid_out_at tells when. Nobody reads a released ranking; its rows are removed in steps, entries up to a user id first.';
+
+COMMENT ON COLUMN centile_store.rankings.lanes IS 'Lanes of the board, which cannot change once it has a ranking.';
+
+COMMENT ON COLUMN centile_store.rankings.buckets IS 'The 100 places of the ranking from low to high: the number of the bucket table at each place. Its lower bound stands in low_rank_keys, low_tie_keys and low_user_keys; numbers of the tables carry no order. A key belongs to the last place whose bound is not above it.';
+
+COMMENT ON COLUMN centile_store.rankings.low_rank_keys IS 'rank_key of the lower bound of each place.';
+
+COMMENT ON COLUMN centile_store.rankings.low_tie_keys IS 'tie_key of the lower bound of each place.';
+
+COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower bound of each place.';
+
 CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
     LANGUAGE sql STABLE
-    AS $$
-    SELECT coalesce(array_agg(DISTINCT x.rank_key ORDER BY x.rank_key), '{}')
-    FROM (SELECT s.rank_key, s.part, s.players, lag(s.part) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) AS part_below
-          FROM (SELECT s.rank_key, s.tie_key, s.user_key, sum(u.players) OVER () AS players,
-                       -- Of the hundred parts the one in which the stripe begins.
-                       div(100 * (sum(u.players) OVER (ORDER BY s.rank_key, s.tie_key, s.user_key) - u.players),
-                           greatest(sum(u.players) OVER (), 1)) AS part
-                FROM generate_series(0, 99) AS n
-                CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)
-                JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = n AND s.stripe = u.place) s) x
-    -- Nobody is above the hundredth part.
-    WHERE x.part > x.part_below AND x.part < 100 AND x.players >= 100 AND x.rank_key > -9223372036854775808
-$$;
+    RETURN ARRAY(SELECT DISTINCT u.rank_key FROM (centile_store.rankings g CROSS JOIN LATERAL unnest(g.low_rank_keys) u(rank_key)) WHERE ((g.id = ranking_shape.p_ranking_id) AND (u.rank_key > '-9223372036854775808'::bigint) AND (u.rank_key < '9223372036854775807'::bigint)) ORDER BY u.rank_key);
 
-COMMENT ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) IS 'Rank keys that cut the players of a ranking into equal parts. Example: SELECT centile_store.ranking_shape(1);';
+COMMENT ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) IS 'Rank keys at which the buckets of a ranking begin. Example: SELECT centile_store.ranking_shape(1);';
 
 CREATE FUNCTION centile_store.ranking_state(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_from timestamp with time zone, p_until timestamp with time zone) RETURNS TABLE(epoch text, layout integer, batches bigint[], players bigint, revision bigint)
     LANGUAGE sql STABLE
@@ -11548,12 +9194,11 @@ CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids b
     AS $$
 BEGIN
     PERFORM centile_store.place_entries(p_lane, ARRAY(
-        SELECT (NULL, NULL, r.id, x.user_id, x.was_rank_key, x.was_tie_key,
-                x.score, x.rank_key, x.tie_key, x.reached_at, x.only_zeros, true)::centile_store.entry_change
+        SELECT (r.id, x.user_id, x.was_rank_key, x.was_tie_key, x.rank_key, x.tie_key, x.only_zeros)::centile_store.entry_change
         FROM centile_store.rankings r
         CROSS JOIN LATERAL (
             SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
-                   e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
+                   e.rank_key, e.tie_key, e.only_zeros
             FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
             FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
                 ON l.user_id = e.user_id) x
@@ -11735,8 +9380,6 @@ BEGIN
     END LOOP;
     UPDATE centile_store.rankings r SET removed_bucket = v_bucket WHERE r.id = v_ranking_id AND r.removed_bucket <> v_bucket;
     IF v_removed < p_limit THEN
-        DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
-        DELETE FROM centile_store.stripes s WHERE s.ranking_id = v_ranking_id;
         DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
         DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
         v_removed := v_removed + 1;
@@ -11760,12 +9403,12 @@ $$;
 
 COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top in which a player is called otherwise. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
 
-CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) RETURNS bigint
+CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint;
+    v_count bigint := 0;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -11774,92 +9417,100 @@ IF p_bucket < 8 THEN
 IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
-DELETE FROM centile_store.leaderboard_bucket_00 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_00 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_00 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_00 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_01 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_01 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_01 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_01 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 3 THEN
-DELETE FROM centile_store.leaderboard_bucket_02 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_02 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_02 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_02 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_03 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_03 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_03 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_03 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
-DELETE FROM centile_store.leaderboard_bucket_04 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_04 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_04 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_04 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_05 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_05 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_05 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_05 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 7 THEN
-DELETE FROM centile_store.leaderboard_bucket_06 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_06 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_06 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_06 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_07 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_07 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_07 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_07 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -11868,92 +9519,100 @@ ELSE
 IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
-DELETE FROM centile_store.leaderboard_bucket_08 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_08 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_08 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_08 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_09 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_09 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_09 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_09 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 11 THEN
-DELETE FROM centile_store.leaderboard_bucket_10 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_10 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_10 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_10 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_11 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_11 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_11 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_11 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
-DELETE FROM centile_store.leaderboard_bucket_12 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_12 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_12 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_12 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_13 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_13 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_13 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_13 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 15 THEN
-DELETE FROM centile_store.leaderboard_bucket_14 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_14 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_14 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_14 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_15 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_15 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_15 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_15 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -11964,92 +9623,100 @@ IF p_bucket < 24 THEN
 IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
-DELETE FROM centile_store.leaderboard_bucket_16 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_16 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_16 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_16 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_17 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_17 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_17 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_17 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 19 THEN
-DELETE FROM centile_store.leaderboard_bucket_18 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_18 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_18 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_18 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_19 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_19 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_19 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_19 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
-DELETE FROM centile_store.leaderboard_bucket_20 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_20 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_20 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_20 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_21 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_21 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_21 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_21 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 23 THEN
-DELETE FROM centile_store.leaderboard_bucket_22 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_22 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_22 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_22 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_23 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_23 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_23 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_23 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12058,92 +9725,100 @@ ELSE
 IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
-DELETE FROM centile_store.leaderboard_bucket_24 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_24 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_24 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_24 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_25 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_25 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_25 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_25 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 27 THEN
-DELETE FROM centile_store.leaderboard_bucket_26 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_26 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_26 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_26 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_27 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_27 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_27 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_27 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
-DELETE FROM centile_store.leaderboard_bucket_28 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_28 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_28 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_28 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_29 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_29 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_29 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_29 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 31 THEN
-DELETE FROM centile_store.leaderboard_bucket_30 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_30 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_30 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_30 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_31 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_31 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_31 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_31 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12156,92 +9831,100 @@ IF p_bucket < 40 THEN
 IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
-DELETE FROM centile_store.leaderboard_bucket_32 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_32 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_32 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_32 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_33 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_33 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_33 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_33 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 35 THEN
-DELETE FROM centile_store.leaderboard_bucket_34 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_34 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_34 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_34 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_35 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_35 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_35 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_35 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
-DELETE FROM centile_store.leaderboard_bucket_36 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_36 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_36 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_36 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_37 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_37 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_37 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_37 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 39 THEN
-DELETE FROM centile_store.leaderboard_bucket_38 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_38 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_38 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_38 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_39 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_39 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_39 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_39 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12250,92 +9933,100 @@ ELSE
 IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
-DELETE FROM centile_store.leaderboard_bucket_40 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_40 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_40 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_40 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_41 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_41 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_41 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_41 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 43 THEN
-DELETE FROM centile_store.leaderboard_bucket_42 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_42 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_42 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_42 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_43 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_43 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_43 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_43 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
-DELETE FROM centile_store.leaderboard_bucket_44 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_44 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_44 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_44 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_45 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_45 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_45 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_45 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 47 THEN
-DELETE FROM centile_store.leaderboard_bucket_46 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_46 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_46 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_46 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_47 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_47 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_47 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_47 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12346,92 +10037,100 @@ IF p_bucket < 56 THEN
 IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
-DELETE FROM centile_store.leaderboard_bucket_48 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_48 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_48 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_48 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_49 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_49 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_49 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_49 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 51 THEN
-DELETE FROM centile_store.leaderboard_bucket_50 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_50 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_50 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_50 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_51 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_51 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_51 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_51 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
-DELETE FROM centile_store.leaderboard_bucket_52 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_52 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_52 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_52 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_53 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_53 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_53 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_53 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 55 THEN
-DELETE FROM centile_store.leaderboard_bucket_54 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_54 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_54 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_54 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_55 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_55 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_55 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_55 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12440,92 +10139,100 @@ ELSE
 IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
-DELETE FROM centile_store.leaderboard_bucket_56 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_56 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_56 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_56 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_57 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_57 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_57 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_57 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 59 THEN
-DELETE FROM centile_store.leaderboard_bucket_58 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_58 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_58 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_58 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_59 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_59 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_59 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_59 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
-DELETE FROM centile_store.leaderboard_bucket_60 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_60 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_60 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_60 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_61 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_61 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_61 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_61 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 63 THEN
-DELETE FROM centile_store.leaderboard_bucket_62 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_62 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_62 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_62 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_63 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_63 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_63 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_63 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12540,92 +10247,100 @@ IF p_bucket < 72 THEN
 IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
-DELETE FROM centile_store.leaderboard_bucket_64 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_64 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_64 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_64 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_65 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_65 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_65 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_65 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 67 THEN
-DELETE FROM centile_store.leaderboard_bucket_66 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_66 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_66 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_66 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_67 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_67 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_67 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_67 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
-DELETE FROM centile_store.leaderboard_bucket_68 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_68 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_68 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_68 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_69 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_69 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_69 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_69 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 71 THEN
-DELETE FROM centile_store.leaderboard_bucket_70 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_70 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_70 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_70 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_71 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_71 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_71 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_71 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12634,92 +10349,100 @@ ELSE
 IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
-DELETE FROM centile_store.leaderboard_bucket_72 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_72 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_72 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_72 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_73 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_73 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_73 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_73 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 75 THEN
-DELETE FROM centile_store.leaderboard_bucket_74 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_74 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_74 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_74 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_75 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_75 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_75 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_75 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
-DELETE FROM centile_store.leaderboard_bucket_76 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_76 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_76 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_76 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_77 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_77 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_77 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_77 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 79 THEN
-DELETE FROM centile_store.leaderboard_bucket_78 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_78 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_78 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_78 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_79 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_79 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_79 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_79 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12730,92 +10453,100 @@ IF p_bucket < 88 THEN
 IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
-DELETE FROM centile_store.leaderboard_bucket_80 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_80 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_80 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_80 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_81 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_81 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_81 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_81 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 83 THEN
-DELETE FROM centile_store.leaderboard_bucket_82 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_82 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_82 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_82 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_83 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_83 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_83 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_83 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
-DELETE FROM centile_store.leaderboard_bucket_84 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_84 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_84 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_84 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_85 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_85 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_85 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_85 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 87 THEN
-DELETE FROM centile_store.leaderboard_bucket_86 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_86 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_86 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_86 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_87 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_87 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_87 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_87 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12824,92 +10555,100 @@ ELSE
 IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
-DELETE FROM centile_store.leaderboard_bucket_88 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_88 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_88 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_88 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_89 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_89 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_89 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_89 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 91 THEN
-DELETE FROM centile_store.leaderboard_bucket_90 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_90 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_90 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_90 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_91 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_91 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_91 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_91 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
-DELETE FROM centile_store.leaderboard_bucket_92 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_92 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_92 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_92 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_93 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_93 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_93 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_93 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 95 THEN
-DELETE FROM centile_store.leaderboard_bucket_94 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_94 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_94 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_94 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_95 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_95 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_95 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_95 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12919,46 +10658,50 @@ END IF;
 ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
-DELETE FROM centile_store.leaderboard_bucket_96 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_96 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_96 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_96 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_97 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_97 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_97 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_97 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 99 THEN
-DELETE FROM centile_store.leaderboard_bucket_98 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_98 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_98 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_98 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 ELSE
-DELETE FROM centile_store.leaderboard_bucket_99 b
-     USING unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign < 0 AND b.ranking_id = k.ranking_id AND b.rank_key = k.rank_key AND b.tie_key = k.tie_key AND b.user_key = k.user_key;
-     GET DIAGNOSTICS v_count = ROW_COUNT;
-     INSERT INTO centile_store.leaderboard_bucket_99 (bucket, ranking_id, rank_key, tie_key, user_key)
-     SELECT p_bucket, k.ranking_id, k.rank_key, k.tie_key, k.user_key
-     FROM unnest(p_ranking_ids, p_rank_keys, p_tie_keys, p_user_keys, p_signs) AS k (ranking_id, rank_key, tie_key, user_key, sign)
-     WHERE k.sign > 0;
+IF p_first < p_kept THEN
+        DELETE FROM centile_store.leaderboard_bucket_99 b USING generate_series(p_first, p_kept - 1) AS i
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
+        GET DIAGNOSTICS v_count = ROW_COUNT;
+     END IF;
+     IF p_kept <= p_last THEN
+        INSERT INTO centile_store.leaderboard_bucket_99 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
+     END IF;
      RETURN v_count;
 END IF;
 END IF;
@@ -12967,7 +10710,66 @@ END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) IS 'Removes rows of a bucket and adds others. Example: SELECT * FROM centile_store.replace_rows(50::smallint, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) IS 'Removes rows of a bucket and adds others. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
+
+CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) RETURNS boolean
+    LANGUAGE plpgsql
+    SET enable_seqscan TO 'off'
+    AS $$
+DECLARE
+    v_ranking centile_store.rankings;
+    v_players bigint[];
+    v_bucket  smallint;
+    v_beside  integer := p_beside - CASE WHEN p_place < p_beside THEN 1 ELSE 0 END;
+    v_first   record;
+BEGIN
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
+    WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    IF NOT FOUND OR p_place = p_beside OR p_place NOT BETWEEN 1 AND 100 OR p_beside NOT BETWEEN 1 AND 100 THEN
+        RETURN false;
+    END IF;
+    v_players := centile_store.bucket_totals(p_ranking_id);
+    v_bucket := v_ranking.buckets[p_place];
+    SELECT * INTO v_first FROM centile_store.key_in_bucket(v_ranking.buckets[p_beside], p_ranking_id, 0, true);
+    IF v_players[p_place] <> 0 OR v_players[p_beside] = 0 THEN
+        RETURN false;
+    ELSIF v_first.rank_key IS NULL OR EXISTS (SELECT FROM centile_store.key_in_bucket(v_bucket, p_ranking_id, 0, true)) THEN
+        RAISE EXCEPTION 'buckets % and % do not have as many rows as they count', v_bucket, v_ranking.buckets[p_beside]
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+
+    v_ranking.buckets := v_ranking.buckets[:p_place - 1] || v_ranking.buckets[p_place + 1:];
+    v_ranking.low_rank_keys := v_ranking.low_rank_keys[:p_place - 1] || v_ranking.low_rank_keys[p_place + 1:];
+    v_ranking.low_tie_keys := v_ranking.low_tie_keys[:p_place - 1] || v_ranking.low_tie_keys[p_place + 1:];
+    v_ranking.low_user_keys := v_ranking.low_user_keys[:p_place - 1] || v_ranking.low_user_keys[p_place + 1:];
+    -- The lowest place begins at the least key.
+    v_ranking.low_rank_keys[1] := -9223372036854775808;
+    v_ranking.low_tie_keys[1] := -9223372036854775808;
+    v_ranking.low_user_keys[1] := -9223372036854775808;
+
+    v_ranking.buckets := CASE WHEN p_above THEN v_ranking.buckets[:v_beside] || v_bucket || v_ranking.buckets[v_beside + 1:]
+                              ELSE v_ranking.buckets[:v_beside - 1] || v_bucket || v_ranking.buckets[v_beside:] END;
+    IF NOT p_above AND v_ranking.low_rank_keys[v_beside] < v_first.rank_key THEN
+        -- Nobody of this rank key is in a lower bucket.
+        v_first.tie_key := -9223372036854775808;
+        v_first.user_key := -9223372036854775808;
+    ELSIF p_above THEN
+        v_first.rank_key := coalesce(v_ranking.low_rank_keys[v_beside + 1], 9223372036854775807);
+        v_first.tie_key := coalesce(v_ranking.low_tie_keys[v_beside + 1], 9223372036854775807);
+        v_first.user_key := coalesce(v_ranking.low_user_keys[v_beside + 1], 9223372036854775807);
+    END IF;
+    UPDATE centile_store.rankings g
+    SET layout = g.layout + 1, laid_out_at = clock_timestamp(), buckets = v_ranking.buckets,
+        low_rank_keys = v_ranking.low_rank_keys[:v_beside] || v_first.rank_key || v_ranking.low_rank_keys[v_beside + 1:],
+        low_tie_keys = v_ranking.low_tie_keys[:v_beside] || v_first.tie_key || v_ranking.low_tie_keys[v_beside + 1:],
+        low_user_keys = v_ranking.low_user_keys[:v_beside] || v_first.user_key || v_ranking.low_user_keys[v_beside + 1:]
+    WHERE g.id = p_ranking_id;
+    RETURN true;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) IS 'Gives an empty bucket a new place beside another one. Example: SELECT centile_store.reposition_bucket(g.id, g.layout, 100, 1, true) FROM centile_store.rankings g WHERE g.id = 1;';
 
 CREATE FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) RETURNS boolean
     LANGUAGE sql
@@ -13017,7 +10819,7 @@ CREATE FUNCTION centile_store.rows_around(p_ranking_id bigint, p_user_id bigint,
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     CROSS JOIN LATERAL (
         SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position OFFSET 0) o
-    CROSS JOIN LATERAL centile_store.stripe_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
+    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
     CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
     WHERE g.id = p_ranking_id
 $$;
@@ -13071,932 +10873,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) IS 'The ledger id up to which a board''s rows are all there. Example: SELECT centile_store.settled_ledger_end(1) > 0 AS has_rows;';
 
-CREATE FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint)
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_count bigint;
-BEGIN
-IF p_bucket < 64 THEN
-IF p_bucket < 32 THEN
-IF p_bucket < 16 THEN
-IF p_bucket < 8 THEN
-IF p_bucket < 4 THEN
-IF p_bucket < 2 THEN
-IF p_bucket < 1 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_00
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_01
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 3 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_02
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_03
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 6 THEN
-IF p_bucket < 5 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_04
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_05
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 7 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_06
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_07
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 12 THEN
-IF p_bucket < 10 THEN
-IF p_bucket < 9 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_08
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_09
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 11 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_10
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_11
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 14 THEN
-IF p_bucket < 13 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_12
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_13
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 15 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_14
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_15
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 24 THEN
-IF p_bucket < 20 THEN
-IF p_bucket < 18 THEN
-IF p_bucket < 17 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_16
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_17
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 19 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_18
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_19
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 22 THEN
-IF p_bucket < 21 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_20
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_21
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 23 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_22
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_23
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 28 THEN
-IF p_bucket < 26 THEN
-IF p_bucket < 25 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_24
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_25
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 27 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_26
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_27
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 30 THEN
-IF p_bucket < 29 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_28
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_29
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 31 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_30
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_31
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 48 THEN
-IF p_bucket < 40 THEN
-IF p_bucket < 36 THEN
-IF p_bucket < 34 THEN
-IF p_bucket < 33 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_32
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_33
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 35 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_34
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_35
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 38 THEN
-IF p_bucket < 37 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_36
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_37
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 39 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_38
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_39
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 44 THEN
-IF p_bucket < 42 THEN
-IF p_bucket < 41 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_40
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_41
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 43 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_42
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_43
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 46 THEN
-IF p_bucket < 45 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_44
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_45
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 47 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_46
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_47
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 56 THEN
-IF p_bucket < 52 THEN
-IF p_bucket < 50 THEN
-IF p_bucket < 49 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_48
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_49
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 51 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_50
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_51
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 54 THEN
-IF p_bucket < 53 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_52
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_53
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 55 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_54
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_55
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 60 THEN
-IF p_bucket < 58 THEN
-IF p_bucket < 57 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_56
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_57
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 59 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_58
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_59
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 62 THEN
-IF p_bucket < 61 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_60
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_61
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 63 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_62
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_63
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 96 THEN
-IF p_bucket < 80 THEN
-IF p_bucket < 72 THEN
-IF p_bucket < 68 THEN
-IF p_bucket < 66 THEN
-IF p_bucket < 65 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_64
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_65
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 67 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_66
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_67
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 70 THEN
-IF p_bucket < 69 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_68
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_69
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 71 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_70
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_71
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 76 THEN
-IF p_bucket < 74 THEN
-IF p_bucket < 73 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_72
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_73
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 75 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_74
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_75
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 78 THEN
-IF p_bucket < 77 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_76
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_77
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 79 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_78
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_79
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 88 THEN
-IF p_bucket < 84 THEN
-IF p_bucket < 82 THEN
-IF p_bucket < 81 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_80
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_81
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 83 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_82
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_83
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 86 THEN
-IF p_bucket < 85 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_84
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_85
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 87 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_86
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_87
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 92 THEN
-IF p_bucket < 90 THEN
-IF p_bucket < 89 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_88
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_89
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 91 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_90
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_91
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 94 THEN
-IF p_bucket < 93 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_92
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_93
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 95 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_94
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_95
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-END IF;
-ELSE
-IF p_bucket < 98 THEN
-IF p_bucket < 97 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_96
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_97
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-ELSE
-IF p_bucket < 99 THEN
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_98
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-ELSE
-RETURN QUERY
-     SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_99
-     WHERE ranking_id = p_ranking_id AND (rank_key, tie_key, user_key) >= (p_rank_key, p_tie_key, p_user_key)
-       AND (rank_key, tie_key, user_key) < (p_to_rank_key, p_to_tie_key, p_to_user_key)
-     ORDER BY rank_key DESC, tie_key DESC, user_key DESC OFFSET p_size - 1 LIMIT 2;
-END IF;
-END IF;
-END IF;
-END IF;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) IS 'Where to cut a piece off the upper end of a stripe. Example: SELECT * FROM centile_store.stripe_cut(50::smallint, 1, -1000, 0, 0, 1000, 0, 0, 2);';
-
-CREATE FUNCTION centile_store.stripe_moves(p_ranking_id bigint) RETURNS TABLE(rank_key bigint, tie_key bigint, user_key bigint, from_bucket smallint, to_bucket smallint, players bigint, is_large boolean)
-    LANGUAGE plpgsql STABLE
-    AS $$
-#variable_conflict use_column
-DECLARE
-    v_loads   bigint[] := centile_store.bucket_totals(p_ranking_id);
-    v_sums    bigint[] := '{}';
-    v_total   bigint;
-    v_share   double precision;
-    v_largest bigint;
-    v_full    integer;
-    v_target  integer;
-    v_low     integer;
-    v_least   bigint;
-    v_width   integer;
-    v_sum     bigint;
-BEGIN
-    SELECT sum(u.players), array_agg(u.running ORDER BY u.place) INTO v_total, v_sums
-    FROM (SELECT u.players, u.place, sum(u.players) OVER (ORDER BY u.place)::bigint AS running
-          FROM unnest(v_loads) WITH ORDINALITY AS u (players, place)) u;
-    v_share := v_total / 100.0;
-    SELECT u.place INTO v_full FROM unnest(v_loads) WITH ORDINALITY AS u (players, place) ORDER BY u.players DESC, u.place LIMIT 1;
-    SELECT max(u.players) INTO v_largest
-    FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) AS u (players);
-    -- Nor where stripes are so large beside a share that whole ones cannot be spread better: no move would be the last.
-    SELECT b.stripe_target INTO v_target
-    FROM centile_store.rankings g JOIN centile_store.boards b ON b.id = g.board_id
-    WHERE g.id = p_ranking_id AND v_total >= b.balance_from;
-    IF NOT FOUND OR v_loads[v_full] <= greatest(1.8 * v_share, v_share + v_largest) THEN
-        RETURN;
-    END IF;
-
-    FOR w IN 2..100 LOOP
-        v_width := w;
-        v_least := NULL;
-        FOR i IN greatest(1, v_full - w + 1)..least(v_full, 101 - w) LOOP
-            v_sum := v_sums[i + w - 1] - coalesce(v_sums[i - 1], 0);
-            IF v_least IS NULL OR v_sum < v_least THEN
-                v_least := v_sum;
-                v_low := i;
-            END IF;
-        END LOOP;
-        -- A bucket may get half a stripe more than its part at either end.
-        EXIT WHEN v_least <= w * v_share * least(1.8 - 0.8 * ln(w) / ln(100), 1.8 - v_largest / v_share);
-    END LOOP;
-
-    RETURN QUERY
-    SELECT m.rank_key, m.tie_key, m.user_key, m.bucket, m.goal, m.players, 2 * m.players > v_target
-    FROM (SELECT s.rank_key, s.tie_key, s.user_key, s.bucket, u.players,
-                 (v_low - 1 + least(v_width - 1, div(v_width * (sum(u.players) OVER below - u.players / 2.0), greatest(v_least, 1))))::smallint AS goal
-          FROM generate_series(v_low - 1, v_low + v_width - 2) AS n
-          CROSS JOIN unnest(centile_store.stripe_totals(p_ranking_id, n::smallint)) WITH ORDINALITY AS u (players, place)
-          JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = n AND s.stripe = u.place
-          WINDOW below AS (ORDER BY s.rank_key, s.tie_key, s.user_key)) m
-    WHERE m.goal <> m.bucket
-    -- Upwards from the top, downwards from the bottom: so that buckets follow the keys at every step.
-    ORDER BY m.goal > m.bucket DESC,
-             CASE WHEN m.goal > m.bucket THEN -row_number() OVER (ORDER BY m.rank_key, m.tie_key, m.user_key) ELSE row_number() OVER (ORDER BY m.rank_key, m.tie_key, m.user_key) END;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) IS 'Stripes to be moved next so that the buckets stay even. Example: SELECT from_bucket, to_bucket, players FROM centile_store.stripe_moves(1);';
-
-CREATE FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) RETURNS TABLE(bucket smallint, stripe integer, low_rank_key bigint, low_tie_key bigint, low_user_key bigint, next_rank_key bigint, next_tie_key bigint, next_user_key bigint)
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT s.bucket, s.stripe, s.rank_key, s.tie_key, s.user_key, coalesce(n.rank_key, 9223372036854775807),
-           coalesce(n.tie_key, 9223372036854775807), coalesce(n.user_key, 9223372036854775807)
-    FROM (
-        SELECT s.bucket, s.stripe, s.rank_key, s.tie_key, s.user_key FROM centile_store.stripes s
-        WHERE s.ranking_id = p_ranking_id AND (s.rank_key, s.tie_key, s.user_key) <= (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY s.rank_key DESC, s.tie_key DESC, s.user_key DESC LIMIT 1) s
-    LEFT JOIN LATERAL (
-        SELECT n.rank_key, n.tie_key, n.user_key FROM centile_store.stripes n
-        WHERE n.ranking_id = p_ranking_id AND (n.rank_key, n.tie_key, n.user_key) > (p_rank_key, p_tie_key, p_user_key)
-        ORDER BY n.rank_key, n.tie_key, n.user_key LIMIT 1) n ON true
-$$;
-
-COMMENT ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) IS 'Bucket and stripe of a key, and where the next stripe begins. Example: SELECT bucket, stripe FROM centile_store.stripe_of(1, 100, 0, 0);';
-
-CREATE FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) RETURNS bigint[]
-    LANGUAGE plpgsql STABLE
-    AS $$
-DECLARE
-    v_totals bigint[];
-    v_counts bigint[];
-BEGIN
-    FOR v_lane IN 0..coalesce((SELECT g.lanes - 1 FROM centile_store.rankings g WHERE g.id = p_ranking_id), -1) LOOP
-        v_counts := (SELECT c.counts FROM centile_store.stripe_counts c
-                     WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = v_lane ORDER BY c.revision DESC LIMIT 1);
-        v_totals := CASE WHEN v_totals IS NULL THEN v_counts
-                         ELSE ARRAY(SELECT t.a + t.b FROM unnest(v_totals, v_counts) AS t (a, b)) END;
-    END LOOP;
-    RETURN v_totals;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) IS 'Players of each stripe of a bucket, lowest first. Example: SELECT centile_store.stripe_totals(1, 50::smallint);';
-
-CREATE FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) RETURNS TABLE(own bigint, players bigint, are_below boolean)
-    LANGUAGE sql STABLE
-    AS $$
-    SELECT sum(c.counts[p_stripe]),
-           coalesce(sum((
-               -- In the list of columns, where its elements are not stored before they are added.
-               SELECT sum(e.players) FROM (
-                   SELECT unnest(CASE WHEN 2 * p_stripe < cardinality(c.counts) THEN c.counts[:p_stripe] ELSE c.counts[p_stripe + 1:] END) AS players) e)), 0)::bigint,
-           bool_and(2 * p_stripe < cardinality(c.counts))
-    FROM generate_series(0, p_lanes - 1) AS n
-    CROSS JOIN LATERAL (
-        SELECT c.counts FROM centile_store.stripe_counts c
-        WHERE c.ranking_id = p_ranking_id AND c.bucket = p_bucket AND c.lane = n ORDER BY c.revision DESC LIMIT 1) c
-    HAVING count(c.counts[p_stripe]) = p_lanes AND min(cardinality(c.counts)) = max(cardinality(c.counts))
-$$;
-
-COMMENT ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) IS 'Players of a stripe, and of its bucket above it, or of the stripe and below it. Example: SELECT * FROM centile_store.stripes_beside(1, 50::smallint, 1, 1);';
-
 CREATE FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer DEFAULT 500, p_batches bigint[] DEFAULT NULL::bigint[], p_times timestamp with time zone[] DEFAULT NULL::timestamp with time zone[]) RETURNS bigint
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_custom_plan'
@@ -14016,7 +10892,8 @@ BEGIN
                               WHERE t.board_id = v_period.board_id AND t.id > p_after AND t.id <= v_end LIMIT p_limit + 1) x) > p_limit THEN
         RETURN NULL;
     END IF;
-    PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
+    PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
+    FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
     -- Lanes that are gone, and those that were put back; what the ledger has of them was found before, without the lock.
     INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
     SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n
@@ -14039,146 +10916,6 @@ END
 $$;
 
 COMMENT ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) IS 'Makes a ranking that was built its period''s current one. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), centile_store.swap_ranking(r.ranking_id, r.ledger_end) FROM centile_store.begin_rebuild(1) r;';
-
-CREATE FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision DEFAULT 2, OUT changes integer, OUT buckets integer) RETURNS record
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    v_bucket smallint;
-    v_since  timestamptz;
-BEGIN
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    v_since := clock_timestamp();
-    changes := 0;
-    buckets := 0;
-    FOREACH v_bucket IN ARRAY p_buckets LOOP
-        changes := changes + centile_store.tidy_stripes(p_ranking_id, v_bucket, p_largest);
-        buckets := buckets + 1;
-        EXIT WHEN clock_timestamp() > v_since + interval '8 milliseconds';
-    END LOOP;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer) IS 'Splits and merges stripes of buckets by their size and returns how many changes that took and in how many buckets. Example: SELECT * FROM centile_store.tidy_buckets(1, ''{50,51}'');';
-
-CREATE FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision DEFAULT 2) RETURNS integer
-    LANGUAGE plpgsql
-    SET enable_seqscan TO 'off'
-    AS $$
-DECLARE
-    v_target  integer;
-    v_left    integer := 4000;
-    v_players bigint[];
-    v_size    bigint;
-    v_pieces  bigint;
-    -- Players of the stripes as they will be; of each stripe as it is the number that it will have, 0 for those that go.
-    v_new     bigint[] := '{}';
-    v_last    integer := 0;
-    v_number  integer[] := '{}';
-    -- What is to be cut, by its number to be, the size of the pieces and how many they are.
-    v_cut     integer[] := '{}';
-    v_sizes   bigint[] := '{}';
-    v_many    bigint[] := '{}';
-    v_is_cut  boolean := false;
-    v_changes integer := 0;
-    v_stripe  record;
-    v_found   record;
-    -- Where the last piece begins: the next one ends there.
-    v_bound   centile_store.stripes;
-BEGIN
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-    SELECT b.stripe_target INTO v_target
-    FROM centile_store.rankings g
-    JOIN centile_store.periods p ON p.ranking_id = g.id
-    JOIN centile_store.boards b ON b.id = g.board_id
-    WHERE g.id = p_ranking_id;
-    -- Let go meanwhile: its rows are being removed.
-    IF NOT FOUND THEN
-        RETURN 0;
-    END IF;
-    v_left := greatest(v_left, v_target);
-    v_players := centile_store.stripe_totals(p_ranking_id, p_bucket);
-    FOR v_place IN 1..coalesce(cardinality(v_players), 0) LOOP
-        -- Never into one that is cut in this step: it is cut from its own upper end.
-        IF v_last > 0 AND NOT v_is_cut AND 2 * (v_new[v_last] + v_players[v_place]) < v_target THEN
-            v_new[v_last] := v_new[v_last] + v_players[v_place];
-            v_number[v_place] := 0;
-            v_changes := v_changes + 1;
-            CONTINUE;
-        END IF;
-        v_last := v_last + 1;
-        v_number[v_place] := v_last;
-        v_new[v_last] := v_players[v_place];
-        v_is_cut := false;
-        CONTINUE WHEN v_players[v_place] <= p_largest * v_target;
-        -- From the upper end down, as far as may be read; the rest keeps the lower bound.
-        v_size := ceil(v_players[v_place] / ceil(v_players[v_place] / (v_target * least(p_largest, 1))));
-        v_pieces := least((v_players[v_place] - 1) / v_size, v_left / v_size);
-        CONTINUE WHEN v_pieces = 0;
-        v_is_cut := true;
-        v_new[v_last] := v_players[v_place] - v_pieces * v_size;
-        FOR v_piece IN 1..v_pieces LOOP
-            v_new[v_last + v_piece] := v_size;
-        END LOOP;
-        v_cut := v_cut || v_last;
-        v_sizes := v_sizes || v_size;
-        v_many := v_many || v_pieces;
-        v_last := v_last + v_pieces;
-        v_left := v_left - v_pieces * v_size;
-        v_changes := v_changes + v_pieces;
-    END LOOP;
-    IF v_changes = 0 THEN
-        RETURN 0;
-    END IF;
-    -- Numbers that do not go with the rows would get the counts of others.
-    IF (SELECT count(*) FROM centile_store.stripes s WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket)
-       <> cardinality(v_players) THEN
-        RAISE EXCEPTION 'bucket % counts % stripes, and has others', p_bucket, cardinality(v_players)
-            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-    END IF;
-
-    DELETE FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND v_number[s.stripe] = 0;
-    UPDATE centile_store.stripes s SET stripe = v_number[s.stripe]
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND v_number[s.stripe] <> s.stripe;
-    FOR v_stripe IN
-        SELECT s.rank_key, s.tie_key, s.user_key, s.stripe, c.size, c.pieces, n.rank_key AS next_rank_key, n.tie_key AS next_tie_key,
-               n.user_key AS next_user_key
-        FROM unnest(v_cut, v_sizes, v_many) AS c (stripe, size, pieces)
-        JOIN centile_store.stripes s ON s.ranking_id = p_ranking_id AND s.bucket = p_bucket AND s.stripe = c.stripe
-        LEFT JOIN LATERAL (
-            SELECT n.rank_key, n.tie_key, n.user_key FROM centile_store.stripes n
-            WHERE n.ranking_id = p_ranking_id AND (n.rank_key, n.tie_key, n.user_key) > (s.rank_key, s.tie_key, s.user_key)
-            ORDER BY n.rank_key, n.tie_key, n.user_key LIMIT 1) n ON true
-    LOOP
-        v_bound := (NULL, NULL, NULL, coalesce(v_stripe.next_rank_key, 9223372036854775807), coalesce(v_stripe.next_tie_key, 9223372036854775807),
-                    coalesce(v_stripe.next_user_key, 9223372036854775807));
-        FOR v_piece IN 1..v_stripe.pieces LOOP
-            SELECT array_agg(k.rank_key) AS rank_keys, array_agg(k.tie_key) AS tie_keys, array_agg(k.user_key) AS user_keys
-            INTO v_found
-            FROM centile_store.stripe_cut(p_bucket, p_ranking_id, v_stripe.rank_key, v_stripe.tie_key, v_stripe.user_key,
-                v_bound.rank_key, v_bound.tie_key, v_bound.user_key, v_stripe.size) k;
-            -- At least one is left below the lowest cut.
-            IF cardinality(v_found.rank_keys) IS DISTINCT FROM 2 THEN
-                RAISE EXCEPTION 'a stripe of bucket % counts % players and holds fewer', p_bucket,
-                        v_new[v_stripe.stripe] + v_stripe.pieces * v_stripe.size
-                    USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
-            END IF;
-            -- A piece begins at its lowest key; where nobody below shares that rank key, or that time, at all of these: see count_in_stripe.
-            v_bound := (p_ranking_id, p_bucket, v_stripe.stripe + v_stripe.pieces - v_piece + 1, v_found.rank_keys[1],
-                CASE WHEN v_found.rank_keys[1] = v_found.rank_keys[2] THEN v_found.tie_keys[1] ELSE -9223372036854775808 END,
-                CASE WHEN (v_found.rank_keys[1], v_found.tie_keys[1]) = (v_found.rank_keys[2], v_found.tie_keys[2])
-                     THEN v_found.user_keys[1] ELSE -9223372036854775808 END);
-            INSERT INTO centile_store.stripes SELECT v_bound.*;
-        END LOOP;
-    END LOOP;
-    PERFORM centile_store.put_stripe_counts(p_ranking_id, p_bucket, v_new);
-    UPDATE centile_store.rankings SET layout = layout + 1 WHERE id = p_ranking_id;
-    RETURN v_changes;
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) IS 'Splits and merges stripes of a bucket by their size and returns how many changes that took. Example: SELECT centile_store.tidy_stripes(1, 50::smallint);';
 
 CREATE FUNCTION centile_store.try_closing_lock() RETURNS boolean
     LANGUAGE sql
@@ -14208,25 +10945,89 @@ $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
 
+CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    v_written  bigint;
+    v_expected bigint := 0;
+    v_removed  bigint := 0;
+BEGIN
+    -- Most have an entry and keep one.
+    UPDATE centile_store.leaderboard l
+    SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
+        reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
+    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
+        AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
+    WHERE NOT e.is_new AND e.rank_key IS NOT NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+    GET DIAGNOSTICS v_written = ROW_COUNT;
+    IF v_written < cardinality(entry_rankings) THEN
+        INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
+        SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
+               centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
+        FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
+            AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
+        WHERE e.is_new;
+    END IF;
+    IF array_position(entry_keys, NULL) IS NOT NULL THEN
+        DELETE FROM centile_store.leaderboard l
+        USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
+        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+    END IF;
+
+    -- A bucket at a time, by its own table: a statement on all hundred would open all hundred.
+    FOR n IN 1..cardinality(group_buckets) LOOP
+        v_expected := v_expected + group_kepts[n] - group_firsts[n];
+        v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
+            group_firsts[n], group_kepts[n], coalesce(group_firsts[n + 1] - 1, cardinality(row_rankings)),
+            row_rankings, row_keys, row_ties, row_users);
+    END LOOP;
+    IF v_removed <> v_expected THEN
+        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+
+    IF count_rankings <> '{}' THEN
+        WITH change AS MATERIALIZED (
+            -- The newest version alone is looked up, and then met by its place: older ones stay while
+            -- somebody holds a snapshot. Nobody else changes rows of this lane.
+            SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
+                         WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
+            FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
+                  FROM unnest(count_rankings, count_buckets, count_changes) AS c (ranking_id, bucket, change)
+                  GROUP BY c.ranking_id) n
+            -- All of them: a number that is not known when this is planned lets few be expected.
+            LIMIT cardinality(count_rankings)
+        )
+        UPDATE centile_store.bucket_counts c
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+        FROM change n
+        WHERE c.ctid = n.newest;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
     name text NOT NULL,
     role text NOT NULL,
     boards text[] DEFAULT '{}'::text[] NOT NULL,
     secret_sha256 bytea NOT NULL,
+    signing_secret bytea,
     created_at timestamp with time zone DEFAULT now() NOT NULL,
     expires_at timestamp with time zone,
     revoked_at timestamp with time zone,
     last_used_at timestamp with time zone,
-    signing_secret bytea,
     CONSTRAINT api_keys_hash_length CHECK ((octet_length(secret_sha256) = 32)),
     CONSTRAINT api_keys_role_known CHECK ((role = ANY (ARRAY['reader'::text, 'server'::text, 'admin'::text]))),
     CONSTRAINT api_keys_signing_secret_sealed CHECK ((octet_length(signing_secret) = 65))
 );
 
-COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256. A client, which is what the name is, has two at most that are live.';
+COMMENT ON TABLE centile_store.api_keys IS 'API keys: the id in clear, of the secret only its SHA-256. name is the client, which has at most two live keys.';
 
-COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'What the key''s requests are signed with, sealed with a master key that the database does not know; NULL for a key that does not sign.';
+COMMENT ON COLUMN centile_store.api_keys.signing_secret IS 'Secret that signs the key''s requests, sealed with a master key that the database does not know. NULL: the key does not sign.';
 
 CREATE VIEW centile.api_keys AS
  SELECT api_keys.id AS key_id,
@@ -14253,7 +11054,7 @@ CREATE TABLE centile_store.archive_differences (
     found_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL
 );
 
-COMMENT ON TABLE centile_store.archive_differences IS 'Where the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
+COMMENT ON TABLE centile_store.archive_differences IS 'Entries in which the live ranking did not agree with the ledger when a period closed; the ledger won. The first thousand of each closing.';
 
 CREATE TABLE centile_store.periods (
     id bigint NOT NULL,
@@ -14264,17 +11065,17 @@ CREATE TABLE centile_store.periods (
     ends_at timestamp with time zone NOT NULL,
     state text DEFAULT 'open'::text NOT NULL,
     ranking_id bigint,
+    shape bigint[],
     cut_off_at timestamp with time zone,
+    closed_at timestamp with time zone,
+    corrected_at timestamp with time zone,
     archive_name text COLLATE pg_catalog."C",
     archive_revision integer DEFAULT 0 NOT NULL,
     archive_players bigint,
     archive_last_at timestamp with time zone,
     archive_differences bigint,
-    frozen_top bytea,
-    closed_at timestamp with time zone,
-    corrected_at timestamp with time zone,
     archive_dropped_at timestamp with time zone,
-    shape bigint[],
+    frozen_top bytea,
     CONSTRAINT periods_frozen_while_kept CHECK ((((state = 'closed'::text) AND (archive_revision > 0) AND (archive_dropped_at IS NULL)) = (frozen_top IS NOT NULL))),
     CONSTRAINT periods_kind_known CHECK ((kind = ANY (ARRAY['all_time'::text, 'day'::text, 'week'::text, 'month'::text, 'season'::text]))),
     CONSTRAINT periods_not_empty CHECK ((starts_at < ends_at)),
@@ -14284,30 +11085,30 @@ CREATE TABLE centile_store.periods (
     CONSTRAINT periods_state_known CHECK ((state = ANY (ARRAY['open'::text, 'closed'::text])))
 );
 
-COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them (seasons: ahead). Points to its current ranking while open; closed, its archive holds the ledger up to the cut-off.';
+COMMENT ON TABLE centile_store.periods IS 'Slices of time of a board, made when the first score falls into them; seasons are made ahead. An open period points to its current ranking. The archive of a closed one holds the ledger up to the cut-off.';
 
-COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'When the cut-off was taken that stands: set when closing begins, and by each refresh. From then on no score enters.';
+COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys at which the places of the period''s last ranking began. The next period of the kind begins with these bounds.';
+
+COMMENT ON COLUMN centile_store.periods.cut_off_at IS 'Time of the current cut-off: set when closing begins, and by each refresh. No score enters the period after it.';
+
+COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off. A later refresh includes it.';
 
 COMMENT ON COLUMN centile_store.periods.archive_last_at IS 'The latest time among the entries of the archive.';
 
-COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players as they stood and were called, as JSON in UTF-8.';
-
-COMMENT ON COLUMN centile_store.periods.corrected_at IS 'When a correction or a void last fell into the period after its cut-off; a refresh after it takes it in.';
-
-COMMENT ON COLUMN centile_store.periods.shape IS 'Rank keys that cut the players of a closed period into up to 100 equal parts: where the next one of its kind is cut first.';
+COMMENT ON COLUMN centile_store.periods.frozen_top IS 'The first players with the standings and names of that time, as JSON in UTF-8.';
 
 CREATE TABLE centile_store.users (
     id bigint NOT NULL,
+    profile_revision bigint DEFAULT 0 NOT NULL,
+    ban_act bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    banned_at timestamp with time zone,
+    erased_at timestamp with time zone,
+    lane_hash integer NOT NULL,
     external_id text NOT NULL COLLATE pg_catalog."C",
     name text NOT NULL,
     avatar text,
     metadata jsonb DEFAULT '{}'::jsonb NOT NULL,
-    banned_at timestamp with time zone,
-    lane_hash integer NOT NULL,
-    profile_revision bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    erased_at timestamp with time zone,
-    ban_act bigint DEFAULT 0 NOT NULL,
     CONSTRAINT users_avatar_length CHECK ((octet_length(avatar) <= 1024)),
     CONSTRAINT users_external_id_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
     CONSTRAINT users_lane_hash_range CHECK (((lane_hash >= 0) AND (lane_hash <= 65535))),
@@ -14315,11 +11116,11 @@ CREATE TABLE centile_store.users (
     CONSTRAINT users_name_length CHECK (((octet_length(name) >= 1) AND (octet_length(name) <= 128)))
 );
 
-COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards; lane_hash is the first two bytes of the SHA-256 of the external id.';
+COMMENT ON TABLE centile_store.users IS 'Players, shared by all boards. lane_hash: the first two bytes of the SHA-256 of the external id.';
 
-COMMENT ON COLUMN centile_store.users.erased_at IS 'When all that told who the player was was replaced; the scores are still there.';
+COMMENT ON COLUMN centile_store.users.ban_act IS 'Raised to an odd number by each ban that follows an unban, and to an even one by each unban that follows a ban. An act that finds another number has been overtaken.';
 
-COMMENT ON COLUMN centile_store.users.ban_act IS 'Raised by each ban that follows an unban, to an odd number, and each unban that follows a ban: one that finds another number has been overtaken.';
+COMMENT ON COLUMN centile_store.users.erased_at IS 'When everything that identified the player was replaced. The scores remain.';
 
 CREATE VIEW centile.archive_differences AS
  SELECT b.slug AS board,
@@ -14365,15 +11166,15 @@ CREATE TABLE centile_store.audit_log (
     actor text NOT NULL,
     action text NOT NULL,
     board_id integer,
+    user_id bigint,
     subject text,
     before jsonb,
     after jsonb,
-    user_id bigint,
     CONSTRAINT audit_log_actor_length CHECK (((octet_length(actor) >= 1) AND (octet_length(actor) <= 128))),
     CONSTRAINT audit_log_of_something CHECK ((num_nonnulls(subject, user_id) = 1))
 );
 
-COMMENT ON TABLE centile_store.audit_log IS 'Who did what by an administrator''s right, and to what: a player, or whatever the subject names; append-only.';
+COMMENT ON TABLE centile_store.audit_log IS 'Acts by an administrator''s right, each on a player or on the subject that it names; append-only.';
 
 CREATE VIEW centile.audit_log AS
  SELECT a.id AS audit_id,
@@ -14414,72 +11215,39 @@ CREATE VIEW centile.boards AS
 
 COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many, gain_max of which kinds of period a player''s gain has a limit. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
-CREATE TABLE centile_store.bucket_counts (
-    ranking_id bigint NOT NULL,
-    lane smallint NOT NULL,
-    counts bigint[] NOT NULL,
-    revision bigint DEFAULT 1 NOT NULL,
-    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
-)
-WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 buckets, by lane; only sums over lanes mean anything. One row each, found from the highest revision down.';
-
-CREATE TABLE centile_store.stripes (
-    ranking_id bigint NOT NULL,
-    bucket smallint NOT NULL,
-    stripe integer NOT NULL,
-    rank_key bigint NOT NULL,
-    tie_key bigint NOT NULL,
-    user_key bigint NOT NULL,
-    CONSTRAINT stripes_bucket_range CHECK (((bucket >= 0) AND (bucket <= 99))),
-    CONSTRAINT stripes_stripe_range CHECK ((stripe >= 1))
-)
-WITH (fillfactor='50');
-
-COMMENT ON TABLE centile_store.stripes IS 'The layout: stripe n (from 1, upwards) of a bucket begins at this rank key and ends where the next begins.';
-
 CREATE VIEW centile.bucket_occupancy AS
  SELECT b.slug AS board,
     p.kind,
     p.label,
-    c.bucket,
-    centile.rank_key(NULLIF(low.rank_key, '-9223372036854775808'::bigint), b.score_order) AS from_score,
+    (u.place)::integer AS place,
+    u.bucket,
         CASE
-            WHEN (low.rank_key IS NOT NULL) THEN centile.rank_key(high.rank_key, b.score_order)
+            WHEN u.has_range THEN centile.rank_key(NULLIF(u.rank_key, '-9223372036854775808'::bigint), b.score_order)
+            ELSE NULL::bigint
+        END AS from_score,
+        CASE
+            WHEN u.has_range THEN centile.rank_key(NULLIF(u.next_rank_key, '9223372036854775807'::bigint), b.score_order)
             ELSE NULL::bigint
         END AS to_score,
-    c.players,
-    round(((c.players)::numeric / NULLIF(c.total, (0)::numeric)), 4) AS share,
-    ( SELECT count(*) AS count
-           FROM centile_store.stripes s
-          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = c.bucket))) AS stripes,
+    u.players,
+    round(((u.players)::numeric / NULLIF(sum(u.players) OVER (PARTITION BY g.id), (0)::numeric)), 4) AS share,
     ('centile_store.'::text || (t.relname)::text) AS table_name,
     pg_total_relation_size((t.oid)::regclass) AS size,
     p.ranking_id
-   FROM (((((centile_store.periods p
+   FROM ((((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     CROSS JOIN LATERAL ( SELECT ((u.place - 1))::smallint AS bucket,
-            (sum(u.players))::bigint AS players,
-            sum(sum(u.players)) OVER () AS total
-           FROM centile_store.bucket_counts x,
-            LATERAL unnest(x.counts) WITH ORDINALITY u(players, place)
-          WHERE (x.ranking_id = p.ranking_id)
-          GROUP BY u.place) c)
-     LEFT JOIN LATERAL ( SELECT s.rank_key
-           FROM centile_store.stripes s
-          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket = c.bucket))
-          ORDER BY s.stripe
-         LIMIT 1) low ON (true))
-     LEFT JOIN LATERAL ( SELECT s.rank_key
-           FROM centile_store.stripes s
-          WHERE ((s.ranking_id = p.ranking_id) AND (s.bucket > c.bucket))
-          ORDER BY s.bucket, s.stripe
-         LIMIT 1) high ON (true))
-     JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((c.bucket)::double precision, 'FM00'::text))))))
-  WHERE (p.ranking_id IS NOT NULL);
+     JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
+     CROSS JOIN LATERAL ( SELECT u_1.place,
+            u_1.bucket,
+            u_1.rank_key,
+            COALESCE(u_1.players, (0)::bigint) AS players,
+            lead(u_1.rank_key) OVER upwards AS next_rank_key,
+            (ROW(u_1.rank_key, u_1.tie_key, u_1.user_key) < ROW(COALESCE(lead(u_1.rank_key) OVER upwards, '9223372036854775807'::bigint), COALESCE(lead(u_1.tie_key) OVER upwards, '9223372036854775807'::bigint), COALESCE(lead(u_1.user_key) OVER upwards, '9223372036854775807'::bigint))) AS has_range
+           FROM UNNEST(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys, centile_store.bucket_totals(g.id)) WITH ORDINALITY u_1(bucket, rank_key, tie_key, user_key, players, place)
+          WINDOW upwards AS (ORDER BY u_1.place)) u)
+     JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((u.bucket)::double precision, 'FM00'::text))))));
 
-COMMENT ON VIEW centile.bucket_occupancy IS 'Bounds, players, share, stripes and table size of each of the 100 buckets of every open ranking. Example: SELECT bucket, from_score, to_score, players, share, stripes, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
+COMMENT ON VIEW centile.bucket_occupancy IS 'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY place DESC;';
 
 CREATE TABLE centile_store.leaderboard (
     ranking_id bigint NOT NULL,
@@ -14488,11 +11256,14 @@ CREATE TABLE centile_store.leaderboard (
     rank_key bigint NOT NULL,
     tie_key bigint NOT NULL,
     reached_at timestamp with time zone NOT NULL,
+    lane smallint NOT NULL,
     only_zeros boolean NOT NULL
 )
 WITH (fillfactor='80');
 
-COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking; only_zeros while no event with points other than 0 counts.';
+COMMENT ON TABLE centile_store.leaderboard IS 'Entries: one player''s standing in one ranking. only_zeros: no event counts that has points other than 0.';
+
+COMMENT ON COLUMN centile_store.leaderboard.lane IS 'The player''s writer lane.';
 
 CREATE VIEW centile.current_ranking_month AS
  SELECT b.slug AS board,
@@ -14536,23 +11307,23 @@ COMMENT ON VIEW centile.current_ranking_week IS 'The standings of every board''s
 
 CREATE TABLE centile_store.score_transactions (
     id bigint NOT NULL,
-    board_id integer NOT NULL,
-    user_id bigint NOT NULL,
-    kind text DEFAULT 'score'::text NOT NULL,
-    points bigint,
-    tiebreak smallint,
-    reason text,
-    voids_id bigint,
     occurred_at timestamp with time zone NOT NULL,
-    lane smallint NOT NULL,
+    user_id bigint NOT NULL,
     batch bigint NOT NULL,
+    points bigint,
+    voids_id bigint,
+    board_id integer NOT NULL,
+    lane smallint NOT NULL,
+    tiebreak smallint,
+    kind text DEFAULT 'score'::text NOT NULL,
+    reason text,
     CONSTRAINT score_transactions_kind_known CHECK ((kind = ANY (ARRAY['score'::text, 'void'::text, 'reset'::text, 'ban'::text, 'unban'::text]))),
     CONSTRAINT score_transactions_points_of_scores CHECK (((kind = 'score'::text) = (points IS NOT NULL))),
     CONSTRAINT score_transactions_target_of_voids CHECK (((kind = 'void'::text) = (voids_id IS NOT NULL)))
 )
 PARTITION BY RANGE (occurred_at);
 
-COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a board, append-only, by month; the truth that everything else can be rebuilt from.';
+COMMENT ON TABLE centile_store.score_transactions IS 'The ledger: every act on a board, append-only, by month. Everything else can be rebuilt from it.';
 
 CREATE VIEW centile.ledger_months AS
  SELECT to_date("right"((c.relname)::text, 7), 'YYYY_MM'::text) AS month,
@@ -14675,14 +11446,14 @@ CREATE TABLE centile_store.outbox (
     CONSTRAINT outbox_kind_known CHECK ((kind = 'period_closed'::text))
 );
 
-COMMENT ON TABLE centile_store.outbox IS 'Events for the outside, written with what they tell of, delivered to the board''s webhook at least once.';
+COMMENT ON TABLE centile_store.outbox IS 'Events for webhooks, written in the transaction that they report, delivered at least once.';
 
 CREATE TABLE centile_store.webhooks (
     board_id integer NOT NULL,
     url text NOT NULL,
     secret bytea NOT NULL,
-    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     sealed boolean DEFAULT false NOT NULL,
+    created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
     CONSTRAINT webhooks_secret_length CHECK ((((octet_length(secret) -
 CASE
     WHEN sealed THEN 33
@@ -14695,7 +11466,7 @@ END) <= 64))),
     CONSTRAINT webhooks_url_form CHECK (((url ~ '^https?://[^[:space:]]+$'::text) AND (octet_length(url) <= 2048)))
 );
 
-COMMENT ON TABLE centile_store.webhooks IS 'Where the events of a board are sent, and what they are signed with.';
+COMMENT ON TABLE centile_store.webhooks IS 'Addresses to which the events of boards are sent, and the secrets that sign them.';
 
 COMMENT ON COLUMN centile_store.webhooks.sealed IS 'Whether the secret is sealed with a master key that the database does not know.';
 
@@ -14721,22 +11492,16 @@ CREATE VIEW centile.outbox AS
 
 COMMENT ON VIEW centile.outbox IS 'Events for the outside, one for each period that was closed, and what became of their delivery; one with next_attempt_at waits to be sent. Example: SELECT event_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY event_id;';
 
-CREATE TABLE centile_store.rankings (
-    id bigint NOT NULL,
-    board_id integer NOT NULL,
-    period_id bigint NOT NULL,
-    layout integer DEFAULT 1 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    released_at timestamp with time zone,
-    removed_up_to bigint DEFAULT 0 NOT NULL,
-    lanes smallint NOT NULL,
-    removed_bucket smallint DEFAULT 0 NOT NULL
+CREATE TABLE centile_store.bucket_counts (
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    revision bigint DEFAULT 1 NOT NULL,
+    counts integer[] NOT NULL,
+    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
 )
-WITH (fillfactor='50');
+WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
 
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or what is being built to take their place; layout is raised by every change of the stripes. Once released, nobody reads it and its rows are removed in steps: entries up to a user id first.';
-
-COMMENT ON COLUMN centile_store.rankings.lanes IS 'Lanes of the board, which cannot change once it has a ranking.';
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 bucket tables by lane, by the number of the table: element n + 1 is bucket table n. Only sums over lanes mean anything. One row each, found from the highest revision down.';
 
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
@@ -14752,7 +11517,7 @@ CREATE VIEW centile.period_status AS
     p.ends_at,
         CASE
             WHEN (p.ranking_id IS NULL) THEN p.archive_players
-            ELSE ( SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce"
+            ELSE ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
                FROM centile_store.bucket_counts x,
                 LATERAL unnest(x.counts) c(players)
               WHERE (x.ranking_id = p.ranking_id))
@@ -14812,7 +11577,7 @@ CREATE VIEW centile.periods AS
         END AS state,
         CASE
             WHEN (p.ranking_id IS NULL) THEN p.archive_players
-            ELSE ( SELECT (COALESCE(sum(c.players), (0)::numeric))::bigint AS "coalesce"
+            ELSE ( SELECT COALESCE(sum(c.players), (0)::bigint) AS "coalesce"
                FROM centile_store.bucket_counts x,
                 LATERAL unnest(x.counts) c(players)
               WHERE (x.ranking_id = p.ranking_id))
@@ -14858,6 +11623,7 @@ COMMENT ON VIEW centile.quarantine IS 'Events that broke a rule of their board: 
 
 CREATE TABLE centile_store.leaderboard_bucket (
     bucket smallint NOT NULL,
+    lane smallint NOT NULL,
     ranking_id bigint NOT NULL,
     rank_key bigint NOT NULL,
     tie_key bigint NOT NULL,
@@ -14865,39 +11631,25 @@ CREATE TABLE centile_store.leaderboard_bucket (
 )
 PARTITION BY LIST (bucket);
 
-COMMENT ON TABLE centile_store.leaderboard_bucket IS 'Rank keys of all rankings, in 100 tables by score range: the rows that ranks are counted over.';
+COMMENT ON TABLE centile_store.leaderboard_bucket IS 'Keys of all entries, in 100 bucket tables: the rows that ranks are counted over. Each table has one place of every ranking.';
 
-CREATE TABLE centile_store.stripe_counts (
-    ranking_id bigint NOT NULL,
-    bucket smallint NOT NULL,
-    lane smallint NOT NULL,
-    counts integer[] NOT NULL,
-    revision bigint DEFAULT 1 NOT NULL
-)
-WITH (fillfactor='50', autovacuum_vacuum_scale_factor='0.02', toast_tuple_target='8160');
-
-COMMENT ON TABLE centile_store.stripe_counts IS 'Players of each stripe of a bucket, by lane; only sums over lanes mean anything. One row each, found from the highest revision down.';
+COMMENT ON COLUMN centile_store.leaderboard_bucket.lane IS 'The player''s writer lane.';
 
 CREATE VIEW centile.ranking_counts AS
  SELECT x.board,
     x.kind,
     x.label,
     x.in_buckets,
-    x.in_stripes,
     x.bucket_rows,
     x.entries,
-    ((x.in_buckets = x.in_stripes) AND (x.in_stripes = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree
+    ((x.in_buckets = x.bucket_rows) AND (x.bucket_rows = x.entries)) AS agree
    FROM ( SELECT b.slug AS board,
             p.kind,
             p.label,
-            ( SELECT (COALESCE(sum(n.n), (0)::numeric))::bigint AS "coalesce"
+            ( SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
                    FROM centile_store.bucket_counts c,
                     LATERAL unnest(c.counts) n(n)
                   WHERE (c.ranking_id = p.ranking_id)) AS in_buckets,
-            ( SELECT COALESCE(sum(n.n), (0)::bigint) AS "coalesce"
-                   FROM centile_store.stripe_counts s,
-                    LATERAL unnest(s.counts) n(n)
-                  WHERE (s.ranking_id = p.ranking_id)) AS in_stripes,
             ( SELECT count(*) AS count
                    FROM centile_store.leaderboard_bucket r
                   WHERE (r.ranking_id = p.ranking_id)) AS bucket_rows,
@@ -14908,7 +11660,7 @@ CREATE VIEW centile.ranking_counts AS
              JOIN centile_store.boards b ON ((b.id = p.board_id)))
           WHERE (p.ranking_id IS NOT NULL)) x;
 
-COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, stripe counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
+COMMENT ON VIEW centile.ranking_counts IS 'Players of every open ranking by bucket counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
 
 CREATE VIEW centile.score_history AS
  SELECT t.id AS transaction_id,
@@ -14977,17 +11729,17 @@ CREATE VIEW centile.upkeep AS
                     p_1.ends_at,
                     p_1.state,
                     p_1.ranking_id,
+                    p_1.shape,
                     p_1.cut_off_at,
+                    p_1.closed_at,
+                    p_1.corrected_at,
                     p_1.archive_name,
                     p_1.archive_revision,
                     p_1.archive_players,
                     p_1.archive_last_at,
                     p_1.archive_differences,
-                    p_1.frozen_top,
-                    p_1.closed_at,
-                    p_1.corrected_at,
                     p_1.archive_dropped_at,
-                    p_1.shape,
+                    p_1.frozen_top,
                     ((p_1.state = 'open'::text) AND (p_1.ends_at <= statement_timestamp()) AND ((p_1.ends_at > g.created_at) OR (p_1.kind <> 'season'::text) OR (g.created_at < (statement_timestamp() - '01:00:00'::interval)))) AS is_due
                    FROM (centile_store.periods p_1
                      LEFT JOIN centile_store.rankings g ON ((g.id = p_1.ranking_id)))) p) d
@@ -15035,7 +11787,7 @@ CREATE TABLE centile_store.applied_sql (
     CONSTRAINT applied_sql_one_row CHECK (one_row)
 );
 
-COMMENT ON TABLE centile_store.applied_sql IS 'Which edition of the functions and views under sql/ this database has.';
+COMMENT ON TABLE centile_store.applied_sql IS 'Edition of the functions and views under sql/ that this database has.';
 
 ALTER TABLE centile_store.audit_log ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.audit_log_id_seq
@@ -15065,7 +11817,7 @@ CREATE TABLE centile_store.board_players (
     was_reset boolean DEFAULT false NOT NULL
 );
 
-COMMENT ON TABLE centile_store.board_players IS 'Players who were ever banned or reset on a board: what the ledger''s acts say of them now.';
+COMMENT ON TABLE centile_store.board_players IS 'Players who were ever banned or reset on a board, with their state after all acts of the ledger.';
 
 ALTER TABLE centile_store.boards ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.boards_id_seq
@@ -15096,7 +11848,7 @@ CREATE TABLE centile_store.erasures (
     CONSTRAINT erasures_request_id_length CHECK (((octet_length(request_id) >= 1) AND (octet_length(request_id) <= 128)))
 );
 
-COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten: from which closed period on tops may still name them, by the old id, which is gone once they do not, and up to which event; kept for a while under the id that the caller gave, with a digest of both ids.';
+COMMENT ON TABLE centile_store.erasures IS 'Players who asked to be forgotten. Until done_at, tops of closed periods from next_period_id on and events up to last_event_id may still name the player by old_id, which is then deleted. Kept for a while under the id that the caller gave, with a digest of both ids.';
 
 ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.imports_id_seq
@@ -15109,6 +11861,7 @@ ALTER TABLE centile_store.imports ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTI
 
 CREATE TABLE centile_store.leaderboard_bucket_00 (
     bucket smallint NOT NULL,
+    lane smallint NOT NULL,
     ranking_id bigint NOT NULL,
     rank_key bigint NOT NULL,
     tie_key bigint NOT NULL,
@@ -15116,7 +11869,7 @@ CREATE TABLE centile_store.leaderboard_bucket_00 (
 )
 WITH (autovacuum_vacuum_scale_factor='0.02', autovacuum_vacuum_insert_scale_factor='0.02');
 
-COMMENT ON TABLE centile_store.leaderboard_bucket_00 IS 'Bucket 0 of 99: one of the 100 score ranges.';
+COMMENT ON TABLE centile_store.leaderboard_bucket_00 IS 'Bucket table 0 of 0 to 99: one place of every ranking.';
 
 CREATE TABLE centile_store.named_players (
     period_id bigint NOT NULL,
@@ -15124,7 +11877,7 @@ CREATE TABLE centile_store.named_players (
     user_ids bigint[] NOT NULL
 );
 
-COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its event may name, as of a cut-off of the period: with another one they are listed anew.';
+COMMENT ON TABLE centile_store.named_players IS 'Players whom the frozen top of a closed period or its event may name, as of one cut-off of the period. They are listed anew after another one.';
 
 ALTER TABLE centile_store.outbox ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.outbox_id_seq
@@ -15150,7 +11903,7 @@ CREATE TABLE centile_store.profile_revision (
     CONSTRAINT profile_revision_one_row CHECK (one_row)
 );
 
-COMMENT ON TABLE centile_store.profile_revision IS 'Raised in every transaction that changes what lists show of a user, so that cached lists notice.';
+COMMENT ON TABLE centile_store.profile_revision IS 'Raised by every transaction that changes what lists show of a user, so that caches notice.';
 
 ALTER TABLE centile_store.quarantine ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.quarantine_id_seq
@@ -15195,22 +11948,25 @@ CREATE TABLE centile_store.signed_requests (
     CONSTRAINT signed_requests_signature_length CHECK ((octet_length(signature) = 32))
 );
 
-COMMENT ON TABLE centile_store.signed_requests IS 'Signatures of requests that changed something, until they are too old to be taken again: whoever sends one a second time is refused.';
+COMMENT ON TABLE centile_store.signed_requests IS 'Signatures of requests that changed something, kept until they expire. A request that repeats one is refused.';
 
 CREATE TABLE centile_store.transaction_ids (
-    board_id integer NOT NULL,
     user_id bigint NOT NULL,
-    external_id text NOT NULL COLLATE pg_catalog."C",
+    lane smallint NOT NULL,
+    board_id integer NOT NULL,
     transaction_id bigint,
     quarantine_id bigint,
     occurred_at timestamp with time zone NOT NULL,
     expires_at timestamp with time zone,
+    external_id text NOT NULL COLLATE pg_catalog."C",
     standings bigint[],
     CONSTRAINT transaction_ids_length CHECK (((octet_length(external_id) >= 1) AND (octet_length(external_id) <= 128))),
     CONSTRAINT transaction_ids_of_one CHECK ((num_nonnulls(transaction_id, quarantine_id) = 1))
 );
 
-COMMENT ON TABLE centile_store.transaction_ids IS 'Ids that callers gave to their events, kept until expires_at, from imports for ever. standings: four numbers for each period, its id, the score after the event, and rank key and tie key before it.';
+COMMENT ON TABLE centile_store.transaction_ids IS 'Ids that callers gave to their events, kept until expires_at; ids of imports are kept forever. standings: four numbers for each period, its id, the score after the event, and rank key and tie key before it.';
+
+COMMENT ON COLUMN centile_store.transaction_ids.lane IS 'The player''s writer lane.';
 
 ALTER TABLE centile_store.users ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (
     SEQUENCE NAME centile_store.users_id_seq
@@ -15307,12 +12063,6 @@ ALTER TABLE ONLY centile_store.score_transactions
 ALTER TABLE ONLY centile_store.signed_requests
     ADD CONSTRAINT signed_requests_pkey PRIMARY KEY (key_id, signature);
 
-ALTER TABLE ONLY centile_store.stripe_counts
-    ADD CONSTRAINT stripe_counts_pkey PRIMARY KEY (ranking_id, bucket, lane, revision);
-
-ALTER TABLE ONLY centile_store.stripes
-    ADD CONSTRAINT stripes_pkey PRIMARY KEY (ranking_id, rank_key, tie_key, user_key);
-
 ALTER TABLE ONLY centile_store.transaction_ids
     ADD CONSTRAINT transaction_ids_pkey PRIMARY KEY (board_id, user_id, external_id);
 
@@ -15351,8 +12101,6 @@ CREATE INDEX score_transactions_player_idx ON ONLY centile_store.score_transacti
 
 CREATE INDEX signed_requests_expires_at_idx ON centile_store.signed_requests USING btree (expires_at);
 
-CREATE INDEX stripes_bucket_idx ON centile_store.stripes USING btree (ranking_id, bucket);
-
 CREATE INDEX transaction_ids_expires_at_idx ON centile_store.transaction_ids USING btree (expires_at) WHERE (expires_at IS NOT NULL);
 
 CREATE INDEX users_profile_revision_idx ON centile_store.users USING btree (profile_revision) WHERE (profile_revision > 0);
@@ -15365,9 +12113,6 @@ ALTER TABLE ONLY centile_store.board_lanes
 
 ALTER TABLE ONLY centile_store.board_players
     ADD CONSTRAINT board_players_board_fkey FOREIGN KEY (board_id) REFERENCES centile_store.boards(id);
-
-ALTER TABLE ONLY centile_store.boards
-    ADD CONSTRAINT boards_loading_import_fkey FOREIGN KEY (loading_import_id) REFERENCES centile_store.imports(id);
 
 ALTER TABLE ONLY centile_store.cut_offs
     ADD CONSTRAINT cut_offs_period_fkey FOREIGN KEY (period_id) REFERENCES centile_store.periods(id);
@@ -15560,8 +12305,8 @@ GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit intege
 REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_lanes integer) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.above_in_bucket(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT counted bigint[], OUT from_below boolean, OUT has_all_equals boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.add_at(p_counts anyarray, p_places integer[], p_changes anyarray) TO centile_service;
@@ -15618,8 +12363,8 @@ GRANT ALL ON FUNCTION centile_store.begin_ban(p_user text, p_banned boolean, p_r
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.boards TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.begin_batch(p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamp with time zone[], p_known_rankings bigint[], p_known_times timestamp with time zone[], OUT board centile_store.boards, OUT batch bigint, OUT now timestamp with time zone, OUT at timestamp with time zone, OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamp with time zone[], OUT period_ends timestamp with time zone[], OUT period_rankings bigint[], OUT layout_rankings bigint[], OUT layout_times timestamp with time zone[], OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[], OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[], OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[], OUT reset_users integer[], OUT reset_times timestamp with time zone[], OUT known_ids integer[], OUT known_transactions bigint[], OUT known_quarantined bigint[], OUT known_standings text[], OUT known_points bigint[], OUT known_tiebreaks smallint[], OUT known_reasons text[], OUT known_times timestamp with time zone[], OUT known_rules text[], OUT known_details text[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.begin_import(p_board_id integer, p_source text, p_actor text) TO centile_service;
@@ -15642,6 +12387,9 @@ GRANT ALL ON FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_rankin
 REVOKE ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.bucket_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, OUT place integer, OUT bucket smallint, OUT low_rank_key bigint, OUT low_tie_key bigint, OUT low_user_key bigint, OUT next_rank_key bigint, OUT next_tie_key bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_standings(p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamp with time zone, p_meant_until timestamp with time zone, p_users text[], p_layout integer, p_batches bigint[]) TO centile_service;
 
@@ -15651,14 +12399,11 @@ GRANT ALL ON FUNCTION centile_store.bucket_table(p_bucket smallint) TO centile_s
 REVOKE ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.bucket_totals(p_ranking_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.buckets_to_tidy(p_ranking_id bigint) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.build_archive(p_period_id bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.catch_up(p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint, p_limit integer, OUT players bigint, OUT last_user bigint) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.check_time_zone(p_time_zone text) TO centile_service;
@@ -15669,8 +12414,8 @@ GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except t
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -15678,14 +12423,11 @@ GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centi
 REVOKE ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.count_below_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_players bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint, OUT expected bigint, OUT found bigint) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.count_in_stripe(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_from_rank_key bigint, p_from_tie_key bigint, p_from_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_with_equals boolean, p_from_below boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.create_bucket_function(p_name text, p_arguments text, p_returns text, p_statement text, p_volatility text) TO centile_service;
@@ -15769,6 +12511,9 @@ GRANT ALL ON FUNCTION centile_store.kept_secrets() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigint, p_skipped bigint, p_from_below boolean) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
@@ -15802,11 +12547,8 @@ GRANT ALL ON FUNCTION centile_store.mark_corrected(p_period_ids bigint[]) TO cen
 REVOKE ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.mark_player(p_user_id bigint, p_banned boolean, p_reason text, p_actor text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.move_rows(p_bucket smallint, p_to_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_players bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.neighbours(p_ranking_id bigint, p_bucket smallint, p_shared boolean, p_order text, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_around integer) TO centile_service;
@@ -15832,8 +12574,8 @@ GRANT ALL ON FUNCTION centile_store.period_holding(p_board_id integer, p_kind te
 REVOKE ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.periods_at(p_board_id integer, p_kinds text[], p_at timestamp with time zone) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[], p_look boolean) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.place_entries(p_lane smallint, p_changes centile_store.entry_change[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_count(p_ranking_id bigint) TO centile_service;
@@ -15846,9 +12588,6 @@ GRANT ALL ON FUNCTION centile_store.player_label(p_user_id bigint) TO centile_se
 
 REVOKE ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.player_row(p_ranking_id bigint, p_user_id bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.put_stripe_counts(p_ranking_id bigint, p_bucket smallint, p_players bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.quarantined(p_board centile_store.boards, p_quarantine_id bigint) TO centile_service;
@@ -15864,6 +12603,8 @@ GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_l
 
 REVOKE ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centile_service;
@@ -15892,8 +12633,11 @@ GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_
 REVOKE ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[], p_signs smallint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reseal(p_kind text, p_name text, p_was bytea, p_secret bytea) TO centile_service;
@@ -15913,29 +12657,8 @@ GRANT ALL ON FUNCTION centile_store.rows_down(p_ranking_id bigint, p_bucket smal
 REVOKE ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.settled_ledger_end(p_board_id integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripe_cut(p_bucket smallint, p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_rank_key bigint, p_to_tie_key bigint, p_to_user_key bigint, p_size bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripe_moves(p_ranking_id bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripe_of(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripe_totals(p_ranking_id bigint, p_bucket smallint) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.stripes_beside(p_ranking_id bigint, p_bucket smallint, p_stripe integer, p_lanes integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.swap_ranking(p_ranking_id bigint, p_after bigint, p_limit integer, p_batches bigint[], p_times timestamp with time zone[]) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer) TO centile_service;
-
-REVOKE ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.tidy_stripes(p_ranking_id bigint, p_bucket smallint, p_largest double precision) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.try_closing_lock() FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.try_closing_lock() TO centile_service;
@@ -15945,6 +12668,9 @@ GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
+
+REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 
@@ -15970,10 +12696,6 @@ GRANT SELECT ON TABLE centile.audit_log TO centile_service;
 
 GRANT SELECT ON TABLE centile.boards TO centile_reader;
 GRANT SELECT ON TABLE centile.boards TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripes TO centile_service;
 
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_reader;
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_service;
@@ -16013,7 +12735,7 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_ser
 GRANT SELECT ON TABLE centile.outbox TO centile_reader;
 GRANT SELECT ON TABLE centile.outbox TO centile_service;
 
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
 
 GRANT SELECT ON TABLE centile.period_status TO centile_reader;
 GRANT SELECT ON TABLE centile.period_status TO centile_service;
@@ -16025,8 +12747,6 @@ GRANT SELECT ON TABLE centile.quarantine TO centile_reader;
 GRANT SELECT ON TABLE centile.quarantine TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.leaderboard_bucket TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.stripe_counts TO centile_service;
 
 GRANT SELECT ON TABLE centile.ranking_counts TO centile_reader;
 GRANT SELECT ON TABLE centile.ranking_counts TO centile_service;
@@ -16063,8 +12783,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.named_players TO centil
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.profile_revision TO centile_service;
 
 GRANT SELECT ON TABLE centile_store.schema_history TO centile_service;
-
-GRANT USAGE ON SEQUENCE centile_store.score_transactions_id_seq TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.signed_requests TO centile_service;
 

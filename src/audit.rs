@@ -5,7 +5,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -37,9 +36,9 @@ const MOST_TIME: Duration = Duration::from_secs(1);
 /// Something that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Difference {
-    /// What kind of thing: `entry missing`, `bucket row misplaced`, `stripe count`, …
+    /// What kind of thing: `entry missing`, `bucket row misplaced`, `bucket count`, …
     pub kind: String,
-    /// Which player, bucket, stripe or lane.
+    /// Which player, bucket or lane.
     pub subject: String,
     /// What it should be; nothing, if it should not be there.
     pub expected: Option<Value>,
@@ -49,21 +48,14 @@ pub struct Difference {
     pub total: u64,
 }
 
-/// A count that does not agree with what it counts.
+/// A bucket whose count does not agree with its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CountDifference {
     pub(crate) bucket: i16,
-    /// `None`: the whole bucket, by the counts of its stripes.
-    pub(crate) stripe: Option<i32>,
+    /// Rows.
     pub(crate) expected: i64,
+    /// The count.
     pub(crate) found: i64,
-}
-
-impl fmt::Display for CountDifference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bucket {}", self.bucket)?;
-        self.stripe.map_or(Ok(()), |stripe| write!(f, ", stripe {stripe}"))
-    }
 }
 
 /// A period that has been looked at.
@@ -175,16 +167,16 @@ async fn cached_differences(service: &Service, look: &PeriodLook, limit: i32) ->
     let Some((ranking_id, version, stored)) = &look.ranking else { return Vec::new() };
     let Some(cached) = counts::cached(service, *ranking_id, version).await else { return Vec::new() };
     let different: Vec<(usize, Option<&i64>, Option<&i64>)> = (0..stored.len().max(cached.len()))
-        .map(|bucket| (bucket, stored.get(bucket), cached.get(bucket)))
+        .map(|index| (index + 1, stored.get(index), cached.get(index)))
         .filter(|(_, stored, cached)| stored != cached)
         .collect();
     let total = different.len() as u64;
     different
         .into_iter()
         .take(usize::try_from(limit).unwrap_or(usize::MAX))
-        .map(|(bucket, stored, cached)| Difference {
+        .map(|(place, stored, cached)| Difference {
             kind: "cached count".to_owned(),
-            subject: format!("bucket {bucket} at version {}", version.text()),
+            subject: format!("place {place} at version {}", version.text()),
             expected: stored.map(|players| (*players).into()),
             found: cached.map(|players| (*players).into()),
             total,
@@ -196,31 +188,25 @@ async fn cached_differences(service: &Service, look: &PeriodLook, limit: i32) ->
 async fn counted(auditor: &mut Auditor, period: AuditedPeriod) -> Result<Option<Checked>> {
     let Some(ranking_id) = period.ranking_id else { return Ok(None) };
     let players = auditor.players(ranking_id).await?;
-    let (mut sums, mut stripes) = (auditor.count_differences(ranking_id, None).await?, Vec::new());
+    let mut found = Vec::new();
     for bucket in 0..BUCKETS {
-        stripes.append(&mut auditor.count_differences(ranking_id, Some(bucket)).await?);
+        found.extend(auditor.count_difference(ranking_id, bucket).await?);
     }
-    let differences = |kind: &str, found: &mut Vec<CountDifference>| {
-        let total = found.len() as u64;
-        let difference = |one: CountDifference| Difference {
-            kind: kind.to_owned(),
-            subject: one.to_string(),
-            expected: Some(one.expected.into()),
-            found: Some(one.found.into()),
-            total,
-        };
-        found.drain(..).map(difference).collect::<Vec<_>>()
+    let total = found.len() as u64;
+    let difference = |one: CountDifference| Difference {
+        kind: "bucket count".to_owned(),
+        subject: format!("bucket {}", one.bucket),
+        expected: Some(one.expected.into()),
+        found: Some(one.found.into()),
+        total,
     };
-    let differences = [differences("bucket count", &mut sums), differences("stripe count", &mut stripes)].concat();
+    let differences = found.into_iter().map(difference).collect();
     Ok(Some(Checked { board: period.board, period: period.period, players, differences }))
 }
 
 /// What the timer has found so far, and where it goes on.
 #[derive(Debug, Default)]
 pub(crate) struct Lookout(Mutex<Findings>);
-
-/// Bucket and stripe of a wrong count; no stripe: of the whole bucket.
-type Place = (i16, Option<i32>);
 
 #[derive(Debug, Default)]
 struct Findings {
@@ -230,11 +216,11 @@ struct Findings {
     after: i64,
     /// How uneven each ranking is.
     skew: BTreeMap<i64, f64>,
-    /// By ranking and bucket (none: the sums of all) what is not right, by bucket and stripe.
-    wrong: BTreeMap<(i64, Option<i16>), BTreeSet<Place>>,
+    /// Rankings and buckets whose count is wrong.
+    wrong: BTreeSet<(i64, i16)>,
 }
 
-/// The light form, done by the timer: the sums of all counts of each current ranking, and the rows of one bucket, another each time. A
+/// The light form, done by the timer: the rows of one bucket of each current ranking, another each time. A
 /// finding is logged when it is new, and counts as long as it is there. Gives how many there are.
 pub async fn look_at_counts(service: &Service) -> Result<usize> {
     let begin = Instant::now();
@@ -242,7 +228,7 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
         service.store.current_rankings().await?.into_iter().map(|ranking| ranking.ranking_id).collect();
     let (bucket, after) = {
         let mut findings = lock(&service.lookout);
-        findings.wrong.retain(|(ranking_id, _), _| rankings.contains(ranking_id));
+        findings.wrong.retain(|(ranking_id, _)| rankings.contains(ranking_id));
         findings.skew.retain(|ranking_id, _| rankings.contains(ranking_id));
         (findings.bucket, findings.after)
     };
@@ -252,10 +238,8 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
             reached = ranking_id - 1;
             break;
         }
-        for of in [None, Some(bucket)] {
-            let found = service.store.count_differences(ranking_id, of, Some(MOST_ROWS)).await?;
-            note(&service.lookout, ranking_id, of, &found);
-        }
+        let found = service.store.count_difference(ranking_id, bucket, MOST_ROWS).await?;
+        note(&service.lookout, ranking_id, bucket, found.as_ref());
         let skew = service.store.bucket_skew(ranking_id, LEAST_PLAYERS).await?.unwrap_or_default();
         lock(&service.lookout).skew.insert(ranking_id, skew);
     }
@@ -264,29 +248,27 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
     if reached == 0 {
         findings.bucket = (bucket + 1) % BUCKETS;
     }
-    let count = findings.wrong.values().map(BTreeSet::len).sum();
+    let count = findings.wrong.len();
     telemetry::set_count_differences(count);
     telemetry::set_bucket_skew(findings.skew.values().copied().fold(0.0, f64::max));
     Ok(count)
 }
 
-/// Takes note of what a look has found; logs and counts what was not known.
-fn note(lookout: &Lookout, ranking_id: i64, of: Option<i16>, found: &[CountDifference]) {
-    let now: BTreeSet<_> = found.iter().map(|one| (one.bucket, one.stripe)).collect();
+/// Takes note of what a look has found; logs and counts it if it is new.
+fn note(lookout: &Lookout, ranking_id: i64, bucket: i16, found: Option<&CountDifference>) {
     let mut findings = lock(lookout);
-    let before = findings.wrong.insert((ranking_id, of), now).unwrap_or_default();
-    // One line for all that a look finds anew: a damaged ranking may have thousands.
-    let news: Vec<&CountDifference> = found.iter().filter(|one| !before.contains(&(one.bucket, one.stripe))).collect();
-    if let Some(first) = news.first() {
-        telemetry::count_count_differences(news.len() as u64);
+    let Some(found) = found else {
+        findings.wrong.remove(&(ranking_id, bucket));
+        return;
+    };
+    if findings.wrong.insert((ranking_id, bucket)) {
+        telemetry::count_count_differences(1);
         tracing::error!(
             ranking_id,
-            counts = news.len(),
-            bucket = first.bucket,
-            stripe = first.stripe,
-            expected = first.expected,
-            found = first.found,
-            "counts of players are wrong, this one first: run `centile verify`, then `centile rebuild`; the ledger is not concerned"
+            bucket,
+            expected = found.expected,
+            found = found.found,
+            "a count of players is wrong: run `centile verify`, then `centile rebuild`; the ledger is not concerned"
         );
     }
 }

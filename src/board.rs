@@ -250,7 +250,7 @@ impl fmt::Display for BoardSlug {
     }
 }
 
-/// Where the bounds of a new ranking's stripes come from, while it has no players to tell.
+/// Where the bounds of a new ranking's buckets come from, while it has no players to tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FirstLayout {
     /// One range between each two of these scores: 1 to 99 scores, strictly ascending.
@@ -296,7 +296,7 @@ pub struct NewBoard {
     pub points_min: i64,
     /// Most points an event may carry.
     pub points_max: i64,
-    /// First layout of new rankings; one stripe when absent.
+    /// First layout of new rankings; one bucket when absent.
     pub first_layout: Option<FirstLayout>,
     /// Players in the top that is kept for good of each closed period, 1 to [`FROZEN_TOP_MAX`].
     pub frozen_top_size: i32,

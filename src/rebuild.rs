@@ -26,7 +26,7 @@ const PATIENT_ROUNDS: u32 = 3;
 pub enum Step {
     /// All entries are written, from the ledger.
     Entries(u64),
-    /// Players have their bucket rows, stripes and counts.
+    /// Players have their bucket rows and counts.
     LaidOut(u64),
     /// What was written meanwhile was taken in, of so many players.
     CaughtUp(u64),

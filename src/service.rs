@@ -149,9 +149,6 @@ impl Service {
             tasks,
             stopping,
         });
-        let (keeper, store) = (Arc::clone(&service.keeper), service.store.clone());
-        let keeping = async move { keeper.run(&store).await };
-        service.tasks.spawn(service.stopping.clone().run_until_cancelled_owned(keeping));
         if settings.index_memory > 0 {
             service.attend(Arc::clone(&service.indexes).keep());
         }

@@ -266,7 +266,7 @@ pub(crate) fn count_closed(closed: &ClosedPeriod) {
     counter!(ARCHIVE_DIFFERENCES).increment(closed.differences);
 }
 
-/// Counts rows that went to another bucket with their stripe.
+/// Counts rows that went to another bucket.
 pub(crate) fn count_moved_rows(rows: u64) {
     counter!(ROWS_MOVED).increment(rows);
 }

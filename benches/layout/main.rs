@@ -1,5 +1,5 @@
-//! A layout that keeps itself while a board grows from nobody to a million players, for every way in which scores may be spread:
-//! through `centile serve`, on private servers. `make torture` runs it and prints the table that stands in docs/benchmarks.md.
+//! Rebalancing while a board grows from nobody to a million players, for each of several spreads of
+//! scores: through `centile serve`, on private servers. `make torture` runs it.
 #![allow(clippy::print_stdout, reason = "a command-line tool")]
 
 use std::time::{Duration, Instant};
@@ -26,13 +26,13 @@ use report::Grown;
 use spread::Spread;
 
 const SEED: u64 = 1;
-/// How often ranks are read while a board grows.
+/// How often ranks are read and buckets are counted while a board grows.
 const PARTS: u64 = 10;
 /// In how many stretches of time ranks are read each time.
 const SAMPLES: u32 = 3;
 /// In how many they are read in the end, once as the board has grown and once built anew.
 const LAST_SAMPLES: u32 = 10;
-/// How long a layout may take to come to rest after the last score.
+/// Timeout for rebalancing after the last score.
 const PATIENCE: Duration = Duration::from_mins(10);
 /// How often a commit is timed.
 const PROBE: Duration = Duration::from_millis(20);
@@ -81,19 +81,8 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let board = "grown";
     bench.psql(sample::NOTE_HOLDS)?;
     let [mode, order, ties] = spread.rules();
-    bench.centile(&[
-        "board",
-        "create",
-        board,
-        "--mode",
-        mode,
-        "--order",
-        order,
-        "--ties",
-        ties,
-        "--periods",
-        "all_time",
-    ])?;
+    let rules = ["board", "create", board, "--mode", mode, "--order", order, "--ties", ties, "--periods", "all_time"];
+    bench.centile(&[&rules, spread.hints()].concat())?;
     let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
     let serve = Serve::start(bench, &[])?;
     let sender = Sender::new(&serve.address, board, key.trim());
@@ -108,14 +97,24 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
         grown.scores += scores;
         grown.seconds += took.as_secs_f64();
         // As it is left at this moment: the timer goes on.
+        let largest = sample::largest(&mut reader, board).await?.shares;
         let now = read::ranks(&mut reader, board, last, SAMPLES, &mut random).await?;
-        eprintln!("{}: {last} players, a rank takes {:.3} ms", grown.spread, now.p50);
+        eprintln!(
+            "{}: {last} players, {largest:.2} shares in the largest bucket, a rank takes {:.3} ms",
+            grown.spread, now.p50
+        );
+        grown.largest_while_growing.push(largest);
         grown.while_growing.push(now.p50);
     }
     let began = Instant::now();
-    while !sample::is_in_shape(&mut reader, board).await? {
+    loop {
+        let largest = sample::largest(&mut reader, board).await?;
+        if largest.is_at_rest() {
+            grown.largest = Some(largest.shares);
+            break;
+        }
         if began.elapsed() > PATIENCE {
-            return Err("the layout does not come to rest".into());
+            return Err("rebalancing does not come to rest".into());
         }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
@@ -125,15 +124,14 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let mut all: Vec<f64> = commits.iter().map(|(_, ms)| *ms).collect();
     grown.commit = Times { p50: median(all.clone()), p99: percentile(&mut all, 99.0) };
 
-    grown.shape = Some(sample::shape(&mut reader, board).await?);
-    for (steps, name) in [(&mut grown.tidied, "tidy"), (&mut grown.moved, "move")] {
+    for (steps, name) in [(&mut grown.moved, "move"), (&mut grown.repositioned, "reposition")] {
         let statement = "SELECT at, ms, coalesce(rows, 0) FROM public.hold WHERE step = $1";
         let rows: Vec<(DateTime<Utc>, f64, i64)> = sqlx::query_as(statement).bind(name).fetch_all(&mut reader).await?;
         steps.extend(rows.iter().map(|(at, ms, rows)| (ms + commit_at(&commits, *at), *rows)));
     }
-    grown.wrong = sample::verify(bench, &read::ranking(&mut reader, board).await?)?;
-
     let kept = read::ranking(&mut reader, board).await?;
+    grown.wrong = sample::verify(bench, &kept)?;
+    grown.counted = Some(sample::counted(&mut reader, &kept, players).await?);
     bench.psql(&format!(
         "SELECT centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id),
                 centile_store.swap_ranking(r.ranking_id, r.ledger_end)
@@ -160,7 +158,8 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     Ok(grown)
 }
 
-/// Times commits that nothing else waits for, until they are stopped: what a step's lock is held for after its statement.
+/// Times commits that nothing else waits for, until they are stopped: a step holds its lock for that
+/// long after its statement.
 fn time_commits(bench: &Bench) -> Commits {
     let url = bench.servers.database_url();
     let stop = tokio_util::sync::CancellationToken::new();
@@ -190,7 +189,7 @@ async fn stop((stop, task): Commits) -> Outcome<CommitTimes> {
     Ok(task.await??)
 }
 
-/// How long the commit took that began closest to this moment.
+/// Duration of the commit that began closest to this moment.
 fn commit_at(commits: &CommitTimes, at: DateTime<Utc>) -> f64 {
     commits.iter().min_by_key(|(began, _)| (*began - at).abs()).map_or(f64::NAN, |(_, ms)| *ms)
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     common::{percentile, read::Times},
-    sample::Shape,
+    sample::Counted,
 };
 
 /// What became of one board.
@@ -12,33 +12,38 @@ pub struct Grown {
     pub players: u64,
     pub scores: u64,
     pub seconds: f64,
+    /// Shares in the largest bucket after each part of the growth.
+    pub largest_while_growing: Vec<f64>,
+    /// The same at rest.
+    pub largest: Option<f64>,
     /// Median time of a rank, in milliseconds, after each part of the growth.
     pub while_growing: Vec<f64>,
-    /// From the last score until nothing was left to be done.
+    /// From the last score until rebalancing came to rest.
     pub rest_seconds: f64,
-    /// Steps by the time that they had the lock, in milliseconds, with the commit that was timed closest to each; and the rows that
-    /// they moved.
-    pub tidied: Vec<(f64, i64)>,
+    /// Steps by the time that they had the lock, in milliseconds, with the commit that was timed
+    /// closest to each; and the rows that they moved.
     pub moved: Vec<(f64, i64)>,
+    pub repositioned: Vec<(f64, i64)>,
     pub commit: Times,
-    pub shape: Option<Shape>,
+    /// Rows counted for a rank, at rest.
+    pub counted: Option<Counted>,
     pub last: Option<Times>,
     pub best: Option<Times>,
     pub wrong: Vec<String>,
 }
 
-/// Something that has to hold, and what was found.
+/// Something that has to hold, and whether it does.
 type Demand = (&'static str, bool);
 
 impl Grown {
-    /// Rows moved between buckets for each score.
-    fn rows_per_score(&self) -> f64 {
-        self.moved.iter().map(|step| step.1).sum::<i64>() as f64 / self.scores.max(1) as f64
+    /// Rows moved between buckets for each newcomer.
+    fn rows_per_newcomer(&self) -> f64 {
+        self.moved.iter().map(|step| step.1).sum::<i64>() as f64 / self.players.max(1) as f64
     }
 
     /// For how long steps had the lock, up to a percentage of them.
     fn hold(&self, percent: f64) -> f64 {
-        let mut all: Vec<f64> = self.tidied.iter().chain(&self.moved).map(|step| step.0).collect();
+        let mut all: Vec<f64> = self.moved.iter().chain(&self.repositioned).map(|step| step.0).collect();
         percentile(&mut all, percent)
     }
 
@@ -52,12 +57,10 @@ impl Grown {
         self.last.map_or(f64::NAN, |times| times.p50) / self.best.map_or(f64::NAN, |times| times.p50)
     }
 
-    fn demands(&self) -> [Demand; 7] {
-        let shape = self.shape.unwrap_or(Shape { bucket: f64::NAN, stripe: f64::NAN, stripes: 0 });
+    fn demands(&self) -> [Demand; 6] {
         [
-            ("largest bucket at most twice its share", shape.bucket <= 2.0 || self.players < 100_000),
-            ("largest stripe at most twice its target", shape.stripe <= 2.0),
-            ("fewer than 2 rows moved for each score", self.rows_per_score() < 2.0),
+            ("at most 1.8 shares in the largest bucket, at rest", self.largest.is_some_and(|shares| shares <= 1.8)),
+            ("at most 1.5 rows moved for each newcomer", self.rows_per_newcomer() <= 1.5),
             ("rank within 1.5 times the best case", self.beside_best() <= 1.5),
             ("rank while growing at most 5 times that in the end", self.slowest() <= 5.0),
             ("lock held at most 20 ms at the 99th percentile", self.hold(99.0) <= 20.0 || self.hold(99.0).is_nan()),
@@ -66,20 +69,21 @@ impl Grown {
     }
 
     pub fn print(&self) {
-        let Some((shape, last, best)) = self.shape.zip(self.last).zip(self.best).map(|((a, b), c)| (a, b, c)) else {
-            return;
-        };
+        let (Some(last), Some(best), Some(counted)) = (self.last, self.best, self.counted) else { return };
+        let largest: Vec<String> = self.largest_while_growing.iter().map(|shares| format!("{shares:.1}")).collect();
         println!(
-            "| {} | {} | {:.0} | {} / {} | {:.2} | {:.2} | {:.2} | {} | {:.3}, {:.3} | {:.3}, {:.3} | {:.2} | {:.2} | {:.1}, {:.1}, {:.1} | {:.1}, {:.1} | {:.0} | {} |",
+            "| {} | {} | {:.0} | {} / {} | {:.2} | {} | {:.2} | {:.0}, {} | {:.0} | {:.3}, {:.3} | {:.3}, {:.3} | {:.2} | {:.2} | {:.1}, {:.1}, {:.1} | {:.1}, {:.1} | {:.0} | {} |",
             self.spread,
             self.scores,
             self.scores as f64 / self.seconds,
-            self.tidied.len(),
             self.moved.len(),
-            self.rows_per_score(),
-            shape.bucket,
-            shape.stripe,
-            shape.stripes,
+            self.repositioned.len(),
+            self.rows_per_newcomer(),
+            largest.join(" "),
+            self.largest.unwrap_or(f64::NAN),
+            counted.mean,
+            counted.most,
+            counted.nearest,
             last.p50,
             last.p99,
             best.p50,
@@ -105,11 +109,12 @@ pub fn head(players: u64, seed: u64) {
 
 pub fn columns() {
     println!(
-        "| scores | accepted | a second | steps: tidied / moved | rows moved a score | largest bucket ÷ share | largest stripe ÷ target \
-         | stripes | rank, ms: p50, p99 | built anew: p50, p99 | ÷ built anew | slowest while growing ÷ end \
-         | lock held, ms: p50, p99, max | a commit, ms: p50, p99 | s to come to rest | sound |"
+        "| scores | accepted | a second | steps: moves / repositions | rows moved a newcomer \
+         | shares in the largest bucket after each tenth | at rest | rows counted a rank: mean, most | to the nearer end \
+         | rank, ms: p50, p99 | built anew: p50, p99 | ÷ built anew | slowest while growing ÷ end \
+         | lock held, ms: p50, p99, longest step | a commit, ms: p50, p99 | s to come to rest | sound |"
     );
-    println!("|{}", " --- |".repeat(16));
+    println!("|{}", " --- |".repeat(17));
 }
 
 /// What holds of all boards, and where something does not.

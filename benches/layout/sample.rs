@@ -1,4 +1,5 @@
-//! What is read from the database: the shape of a layout, whether it is right, how long its steps hold the lock.
+//! What is read from the database: how even a layout is, how many rows a rank counts, whether all
+//! is right, and how long steps hold the structure lock.
 
 use sqlx::PgConnection;
 
@@ -7,100 +8,147 @@ use crate::common::{
     read::{Ranking, ranking},
 };
 
-/// Notes how long each step has the structure lock: from the moment it is granted to the end of the statement. Writers are not
-/// touched, and waiting does not count.
+/// Notes how long each step has the structure lock: from the moment it is granted to the end of the
+/// statement. Writers are not touched, and waiting does not count.
 pub const NOTE_HOLDS: &str = "
     CREATE UNLOGGED TABLE public.hold (step text, rows bigint, ms double precision, at timestamptz DEFAULT clock_timestamp());
     CREATE TABLE public.probe (n bigint);
-    ALTER FUNCTION centile_store.tidy_buckets(bigint, smallint[], double precision) RENAME TO tidy_buckets_itself;
-    ALTER FUNCTION centile_store.move_stripe(bigint, bigint, bigint, bigint, smallint) RENAME TO move_stripe_itself;
-    CREATE FUNCTION centile_store.tidy_buckets(p_ranking_id bigint, p_buckets smallint[], p_largest double precision, OUT changes integer, OUT buckets integer)
-    LANGUAGE plpgsql AS $$
+    ALTER FUNCTION centile_store.move_boundary(bigint, integer, integer, integer, integer) RENAME TO move_boundary_itself;
+    ALTER FUNCTION centile_store.reposition_bucket(bigint, integer, integer, integer, boolean) RENAME TO reposition_bucket_itself;
+    CREATE FUNCTION centile_store.move_boundary(p_ranking_id bigint, p_layout integer, p_from integer, p_to integer, p_rows integer)
+    RETURNS integer LANGUAGE plpgsql AS $$
     DECLARE
         v_since timestamptz;
+        v_rows  integer;
     BEGIN
         PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
         v_since := clock_timestamp();
-        SELECT * INTO changes, buckets FROM centile_store.tidy_buckets_itself(p_ranking_id, p_buckets, p_largest);
-        INSERT INTO public.hold (step, rows, ms) VALUES ('tidy', 0, extract(epoch FROM clock_timestamp() - v_since) * 1000);
-    END $$;
-    CREATE FUNCTION centile_store.move_stripe(p_ranking_id bigint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_to_bucket smallint)
-    RETURNS bigint LANGUAGE plpgsql AS $$
-    DECLARE
-        v_since timestamptz;
-        v_rows  bigint;
-    BEGIN
-        PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
-        v_since := clock_timestamp();
-        v_rows := centile_store.move_stripe_itself(p_ranking_id, p_rank_key, p_tie_key, p_user_key, p_to_bucket);
-        INSERT INTO public.hold (step, rows, ms) VALUES ('move', v_rows, extract(epoch FROM clock_timestamp() - v_since) * 1000);
+        v_rows := centile_store.move_boundary_itself(p_ranking_id, p_layout, p_from, p_to, p_rows);
+        INSERT INTO public.hold (step, rows, ms)
+        SELECT 'move', v_rows, extract(epoch FROM clock_timestamp() - v_since) * 1000 WHERE v_rows IS NOT NULL;
         RETURN v_rows;
+    END $$;
+    CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean)
+    RETURNS boolean LANGUAGE plpgsql AS $$
+    DECLARE
+        v_since timestamptz;
+        v_done  boolean;
+    BEGIN
+        PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+        v_since := clock_timestamp();
+        v_done := centile_store.reposition_bucket_itself(p_ranking_id, p_layout, p_place, p_beside, p_above);
+        INSERT INTO public.hold (step, ms)
+        SELECT 'reposition', extract(epoch FROM clock_timestamp() - v_since) * 1000 WHERE v_done;
+        RETURN v_done;
     END $$";
 
-/// What a layout is like.
+/// The largest bucket of a ranking.
 #[derive(Debug, Clone, Copy)]
-pub struct Shape {
-    /// Players of the largest bucket by a hundredth of all.
-    pub bucket: f64,
-    /// Players of the largest stripe by the target.
-    pub stripe: f64,
-    pub stripes: i64,
+pub struct Largest {
+    /// Its players by a hundredth of all, or by 1,000 where that is more.
+    pub shares: f64,
+    /// Whether the ranking has an empty bucket.
+    has_empty: bool,
 }
 
-/// The shape of the board's ranking.
-pub async fn shape(connection: &mut PgConnection, board: &str) -> Outcome<Shape> {
+impl Largest {
+    /// Whether rebalancing leaves it as it is: the limits of src/layout/balance.rs.
+    pub fn is_at_rest(self) -> bool {
+        self.shares <= if self.has_empty { 1.3 } else { 1.8 }
+    }
+}
+
+/// The largest bucket of the board's ranking.
+pub async fn largest(connection: &mut PgConnection, board: &str) -> Outcome<Largest> {
     let ranking = ranking(connection, board).await?;
-    let (players, bucket, stripe, stripes): (i64, i64, f64, i64) = sqlx::query_as(
-        "SELECT (SELECT sum(c)::bigint FROM unnest(centile_store.bucket_totals($1)) AS c),
-                (SELECT max(c) FROM unnest(centile_store.bucket_totals($1)) AS c),
-                (SELECT max(c)::float8 / b.stripe_target FROM generate_series(0, 99) AS n
-                 CROSS JOIN unnest(centile_store.stripe_totals($1, n::smallint)) AS c),
-                (SELECT count(*) FROM centile_store.stripes WHERE ranking_id = $1)
-         FROM centile_store.boards b WHERE b.id = $2",
+    let (shares, has_empty) = sqlx::query_as(
+        "SELECT (max(players) / greatest(sum(players) / 100, 1000))::float8, bool_or(players = 0)
+         FROM unnest(centile_store.bucket_totals($1)) AS players",
+    )
+    .bind(ranking.id)
+    .fetch_one(connection)
+    .await?;
+    Ok(Largest { shares, has_empty })
+}
+
+/// Rows that `centile_store.bucket_standings` counts for a rank.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// Mean of some thousand players.
+    pub mean: f64,
+    pub most: i64,
+    /// Mean, if the nearer end of the player's bucket were always the one that is counted from, and
+    /// nobody's equals were in other buckets.
+    pub nearest: f64,
+}
+
+/// Rows counted for the ranks of some thousand players, of `players` in all.
+pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: u64) -> Outcome<Counted> {
+    let (mean, most, nearest) = sqlx::query_as(
+        "WITH found AS MATERIALIZED (
+            SELECT l.rank_key, a.place, a.counted, a.from_below, b.ties = 'shared' AND NOT a.has_all_equals AS has_equals_beside,
+                   CASE WHEN a.from_below THEN a.counted[1] ELSE a.counted[3] END AS rows
+            FROM centile_store.leaderboard l
+            JOIN centile_store.boards b ON b.id = $2
+            CROSS JOIN LATERAL centile_store.above_in_bucket(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) a
+            WHERE l.ranking_id = $1 AND l.user_id % $3 = 0
+         ), beside AS (
+            -- What count_above adds where equals are in other buckets too.
+            SELECT f.rank_key, sum(CASE WHEN a.from_below THEN a.counted[1] ELSE a.counted[3] END) AS rows
+            FROM (SELECT DISTINCT rank_key FROM found WHERE has_equals_beside) f
+            CROSS JOIN (VALUES (9223372036854775807), (-9223372036854775808)) AS e (key)
+            CROSS JOIN LATERAL centile_store.above_in_bucket($1, f.rank_key, e.key, e.key) a
+            GROUP BY f.rank_key
+         )
+         SELECT avg(f.rows + coalesce(b.rows, 0))::float8, max(f.rows + coalesce(b.rows, 0))::bigint,
+                avg(least(f.counted[2], (centile_store.bucket_totals($1))[f.place] - f.counted[2]))::float8
+         FROM found f LEFT JOIN beside b ON b.rank_key = f.rank_key AND f.has_equals_beside",
     )
     .bind(ranking.id)
     .bind(ranking.board)
+    .bind(i64::try_from(players / 2_000).unwrap_or(i64::MAX).max(1))
     .fetch_one(connection)
     .await?;
-    Ok(Shape { bucket: bucket as f64 * 100.0 / players.max(1) as f64, stripe, stripes })
+    Ok(Counted { mean, most, nearest })
 }
 
-/// Whether nothing is left to be done to the layout.
-pub async fn is_in_shape(connection: &mut PgConnection, board: &str) -> Outcome<bool> {
-    let ranking = ranking(connection, board).await?;
-    let statement = "SELECT NOT EXISTS (SELECT FROM centile_store.buckets_to_tidy($1)) AND NOT EXISTS (SELECT FROM centile_store.stripe_moves($1))";
-    Ok(sqlx::query_scalar(statement).bind(ranking.id).fetch_one(connection).await?)
-}
-
-/// What is wrong with the board's ranking: rows and counts that do not agree, entries that the ledger does not give.
+/// What is wrong with the board's ranking: rows and counts that do not agree, rows outside the bounds
+/// of their buckets, entries that the ledger does not give.
 pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
     let (id, period) = (ranking.id, ranking.period);
     let text = bench.psql(&format!(
         "SET work_mem = '256MB';
          WITH entry AS MATERIALIZED (SELECT * FROM centile_store.leaderboard WHERE ranking_id = {id}),
          bucket_row AS MATERIALIZED (SELECT * FROM centile_store.leaderboard_bucket WHERE ranking_id = {id}),
+         place AS MATERIALIZED (
+             SELECT u.*, lead(ROW(u.rank_key, u.tie_key, u.user_key)) OVER (ORDER BY u.place) AS next
+             FROM centile_store.rankings g
+             CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys, centile_store.bucket_totals(g.id))
+                 WITH ORDINALITY AS u (bucket, rank_key, tie_key, user_key, players, place)
+             WHERE g.id = {id}
+         ),
          counted AS (
              SELECT (SELECT count(*) FROM entry) AS entries,
                     (SELECT count(*) FROM bucket_row) AS rows,
-                    (SELECT sum(c) FROM unnest(centile_store.bucket_totals({id})) AS c) AS in_buckets,
-                    (SELECT sum(c) FROM generate_series(0, 99) AS n CROSS JOIN unnest(centile_store.stripe_totals({id}, n::smallint)) AS c) AS in_stripes,
+                    (SELECT sum(players) FROM place) AS in_buckets,
                     (SELECT count(*) FROM entry JOIN bucket_row b USING (rank_key, tie_key) WHERE b.user_key = -entry.user_id) AS same_keys)
          SELECT 'counts: ' || counted::text FROM counted
-         WHERE (rows, in_buckets, in_stripes, same_keys) IS DISTINCT FROM (entries, entries::numeric, entries::numeric, entries)
+         WHERE (rows, in_buckets, same_keys) IS DISTINCT FROM (entries, entries::numeric, entries)
          UNION ALL
          SELECT 'entries unlike the ledger: ' || count(*)
          FROM entry l FULL JOIN centile.entries_from_ledger({period}) e USING (user_id)
          WHERE (l.score, l.rank_key, l.tie_key, l.reached_at, l.only_zeros) IS DISTINCT FROM (e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros)
          HAVING count(*) > 0
          UNION ALL
-         SELECT 'stripes that hold what they do not count: ' || count(*)
-         FROM (SELECT s.*, lead(ROW(s.rank_key, s.tie_key, s.user_key)) OVER o AS next,
-                      (centile_store.stripe_totals({id}, s.bucket))[s.stripe] AS players
-               FROM centile_store.stripes s WHERE s.ranking_id = {id} WINDOW o AS (ORDER BY s.rank_key, s.tie_key, s.user_key)) s
-         WHERE s.players <> (
-             SELECT count(*) FROM centile_store.leaderboard_bucket b
-             WHERE b.bucket = s.bucket AND b.ranking_id = {id} AND ROW(b.rank_key, b.tie_key, b.user_key) >= ROW(s.rank_key, s.tie_key, s.user_key)
-               AND (s.next IS NULL OR ROW(b.rank_key, b.tie_key, b.user_key) < s.next))
+         SELECT 'buckets that do not have the rows that they count: ' || count(*)
+         FROM place p
+         LEFT JOIN (
+             SELECT p.place, count(*) AS rows
+             FROM place p JOIN bucket_row b ON b.bucket = p.bucket
+             WHERE ROW(b.rank_key, b.tie_key, b.user_key) >= ROW(p.rank_key, p.tie_key, p.user_key)
+               AND (p.next IS NULL OR ROW(b.rank_key, b.tie_key, b.user_key) < p.next)
+             GROUP BY p.place) r ON r.place = p.place
+         WHERE p.players <> coalesce(r.rows, 0)
          HAVING count(*) > 0"
     ))?;
     Ok(text.lines().map(ToOwned::to_owned).collect())

@@ -25,6 +25,10 @@ pub enum Spread {
     FrontRunner,
     /// Below zero.
     Negative,
+    /// Each newcomer below everybody else.
+    Bottom,
+    /// Anything up to a million, on a board whose first layout expects a thousand at most.
+    WrongHints,
     /// Lap times, the best counts and the lowest leads; every second one is tried again.
     AscLaps,
     /// Three distinct scores; players of equal score share a rank.
@@ -51,13 +55,19 @@ impl Spread {
         }
     }
 
+    /// What `centile board create` is told of the scores to come.
+    pub fn hints(self) -> &'static [&'static str] {
+        if self == Self::WrongHints { &["--expected-points", "1000"] } else { &[] }
+    }
+
     /// What comes with the arrival of a player, of `players` so far: an event or two.
     pub fn arrival(self, player: u64, random: &mut StdRng) -> Vec<Value> {
         let event = |player: u64, points: i64| json!({"user_id": format!("player-{player}"), "points": points});
         let bell = |random: &mut StdRng| (0..12).map(|_| random.random_range(0.0..1.0)).sum::<f64>() - 6.0;
         let three = |random: &mut StdRng| [10, 20, 50][random.random_range(0..3)];
         let points = match self {
-            Self::Uniform => random.random_range(0..=1_000_000),
+            Self::Uniform | Self::WrongHints => random.random_range(0..=1_000_000),
+            Self::Bottom => 1_000_000_000 - i64::try_from(player).unwrap_or(i64::MAX),
             Self::Normal => 1_000_000 + whole(bell(random) * 50_000.0),
             Self::Zipf => whole(1.0 / random.random_range(1e-6..1.0)),
             Self::Equal => 7,

@@ -53,15 +53,9 @@ const VARIANTS: [Variant; 9] = [
         &["ALTER TABLE centile_store.leaderboard SET (fillfactor = 80)", "VACUUM FULL centile_store.leaderboard"],
     ),
     table(
-        "stripe_counts, bucket_counts: fillfactor 100",
-        &[
-            "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 100)",
-            "ALTER TABLE centile_store.bucket_counts SET (fillfactor = 100)",
-        ],
-        &[
-            "ALTER TABLE centile_store.stripe_counts SET (fillfactor = 50)",
-            "ALTER TABLE centile_store.bucket_counts SET (fillfactor = 25)",
-        ],
+        "bucket_counts: fillfactor 100",
+        &["ALTER TABLE centile_store.bucket_counts SET (fillfactor = 100)"],
+        &["ALTER TABLE centile_store.bucket_counts SET (fillfactor = 25)"],
     ),
     table(
         "board_lanes: fillfactor 100",

@@ -5,15 +5,22 @@
 --
 -- p_users: the players, each once. p_id_users and p_ids: the callers' ids, with the places of their
 -- players, from 1. p_event_users and p_times: of an import, the places of the players with the
--- times of their events; NULL for live events, which all get the time at.
+-- times of their events; NULL for live events, which all get the time at. p_known_rankings and
+-- p_known_times: the layouts that the caller knows already, by ranking and by when they were made.
+--
+-- layout_*: the layouts of the periods' rankings, a hundred places for each; NULL if the caller knows
+-- exactly these.
 --
 -- periods, players and known ids come as parallel arrays. Bounds that are infinite are NULL. A
 -- period that accepts no events any more has no ranking.
 CREATE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
+    p_known_rankings bigint[], p_known_times timestamptz[],
     OUT board centile_store.boards, OUT batch bigint, OUT now timestamptz, OUT at timestamptz,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
     OUT period_rankings bigint[],
+    OUT layout_rankings bigint[], OUT layout_times timestamptz[],
+    OUT layout_buckets smallint[], OUT layout_rank_keys bigint[], OUT layout_tie_keys bigint[], OUT layout_user_keys bigint[],
     OUT user_ids bigint[], OUT are_banned boolean[], OUT are_of_lane boolean[],
     OUT entry_rankings bigint[], OUT entry_users integer[], OUT rank_keys bigint[], OUT tie_keys bigint[], OUT only_zeros boolean[],
     OUT reset_users integer[], OUT reset_times timestamptz[],
@@ -46,6 +53,21 @@ BEGIN
         FROM centile_store.periods q
         WHERE q.id IN (SELECT p.period_id FROM (SELECT DISTINCT coalesce(t.at, begin_batch.at) AS at FROM unnest(p_times) AS t (at)) t
                        CROSS JOIN LATERAL centile_store.periods_at(p_board_id, board.periods, t.at) p);
+    END IF;
+
+    SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
+    FROM unnest(period_rankings) AS r (id)
+    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
+    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
+        layout_rankings := NULL;
+    ELSE
+        SELECT array_agg(u.bucket ORDER BY g.id, u.place), array_agg(u.rank_key ORDER BY g.id, u.place),
+               array_agg(u.tie_key ORDER BY g.id, u.place), array_agg(u.user_key ORDER BY g.id, u.place)
+        INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys
+        FROM centile_store.rankings g
+        CROSS JOIN LATERAL unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
+            AS u (bucket, rank_key, tie_key, user_key, place)
+        WHERE g.id = ANY (layout_rankings);
     END IF;
 
     SELECT array_agg(u.id ORDER BY p.place), array_agg(u.banned_at IS NOT NULL OR coalesce(b.banned, false) ORDER BY p.place),
@@ -101,5 +123,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[]) IS
-'What a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL) b;';
+COMMENT ON FUNCTION centile_store.begin_batch(integer, smallint, text[], integer[], text[], integer[], timestamptz[], bigint[], timestamptz[]) IS
+'What a batch of score events begins with. Example: SELECT b.batch, b.period_labels FROM centile_store.begin_batch(1, 0::smallint, ''{ann}'', ''{}'', ''{}'', NULL, NULL, ''{}'', ''{}'') b;';

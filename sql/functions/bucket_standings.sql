@@ -2,20 +2,20 @@
 -- the current ranking of the period, or the selector (which began to mean it, and ceases to) means another.
 --
 -- The players above are counted within each player's bucket. The bucket counts come along when the caller knows them of another layout
--- or other batches. Where ranks are shared and players with the same rank key stand in other stripes too, the players above the first
+-- or other batches. Where ranks are shared and players with the same rank key may stand in other buckets too, the players above the first
 -- and from the last of these upwards are counted from wherever they stand. To be inlined, so no SET and no STRICT: what is not asked for costs
 -- nothing.
 CREATE FUNCTION centile_store.bucket_standings(
     p_board_id integer, p_period_id bigint, p_ranking_id bigint, p_meant_from timestamptz, p_meant_until timestamptz,
     p_users text[], p_layout integer, p_batches bigint[])
 RETURNS TABLE (n bigint, external_id text, name text, avatar text, score bigint, reached_at timestamptz,
-               bucket smallint, other_stripes bigint, are_below boolean, in_stripe bigint[], beside_equals bigint[],
+               place integer, bucket smallint, counted bigint[], from_below boolean, beside_equals bigint[],
                epoch text, layout integer, batches bigint[], counts bigint[],
                rank_key bigint, tie_key bigint, user_key bigint, score_order text, is_shared boolean)
 LANGUAGE sql STABLE
 AS $$
     SELECT w.n, u.external_id, u.name, u.avatar, l.score, l.reached_at,
-           c.bucket, c.other_stripes, c.are_below, c.in_stripe,
+           c.place, c.bucket, c.counted, c.from_below,
            CASE WHEN b.ties = 'shared' AND NOT c.has_all_equals THEN ARRAY[
                centile_store.count_above(g.id, l.rank_key, 9223372036854775807, 9223372036854775807),
                centile_store.count_above(g.id, l.rank_key, -9223372036854775808, -9223372036854775808)] END,
@@ -35,7 +35,7 @@ AS $$
     CROSS JOIN LATERAL unnest(p_users) WITH ORDINALITY AS w (external_id, n)
     LEFT JOIN centile_store.users u ON u.external_id = w.external_id
     LEFT JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = u.id
-    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id, g.lanes) c ON true
+    LEFT JOIN LATERAL centile_store.above_in_bucket(g.id, l.rank_key, l.tie_key, -l.user_id) c ON true
     WHERE p.board_id = p_board_id AND p.id = p_period_id AND p.ranking_id = p_ranking_id
       AND (p_meant_from IS NULL OR p_meant_from <= statement_timestamp()) AND (p_meant_until IS NULL OR statement_timestamp() < p_meant_until)
 $$;

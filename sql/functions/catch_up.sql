@@ -1,8 +1,9 @@
--- Brings a ranking that is being built up to the ledger for the players of whom it has rows after one id up to another, p_limit
--- of them. Gives the number of players, and the last one's id: call it again with that until there are none. Whatever else the
--- ledger says of them by now is taken in too.
+-- Brings a ranking that is being built up to the ledger for the players of one lane of whom it has
+-- rows after one id up to another, p_limit of them. Gives the number of players, and the last one's
+-- id: call it again with that until there are none. Takes in whatever else the ledger says of them
+-- by now.
 CREATE FUNCTION centile_store.catch_up(
-    p_ranking_id bigint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000,
+    p_ranking_id bigint, p_lane smallint, p_after bigint, p_up_to bigint, p_after_user bigint DEFAULT 0, p_limit integer DEFAULT 2000,
     OUT players bigint, OUT last_user bigint)
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_custom_plan
@@ -14,13 +15,13 @@ BEGIN
     FROM (SELECT DISTINCT t.user_id
           FROM centile_store.rankings g
           JOIN centile_store.score_transactions t ON t.board_id = g.board_id
-          WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.user_id > p_after_user
+          WHERE g.id = p_ranking_id AND t.id > p_after AND t.id <= p_up_to AND t.lane = p_lane AND t.user_id > p_after_user
           ORDER BY t.user_id LIMIT p_limit) x;
     IF players > 0 THEN
-        PERFORM centile_store.recompute_entries(0::smallint, ARRAY[p_ranking_id], v_users);
+        PERFORM centile_store.recompute_entries(p_lane, ARRAY[p_ranking_id], v_users);
     END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.catch_up(bigint, bigint, bigint, bigint, integer) IS
-'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';
+COMMENT ON FUNCTION centile_store.catch_up(bigint, smallint, bigint, bigint, bigint, integer) IS
+'Brings a ranking that is being built up to the ledger. Example: SELECT r.ranking_id IS NOT NULL AS is_begun, centile_store.fill_entries(r.ranking_id), centile_store.fill_buckets(r.ranking_id), (centile_store.catch_up(r.ranking_id, 0::smallint, r.ledger_end, r.ledger_end + 10)).players FROM centile_store.begin_rebuild(1) r;';

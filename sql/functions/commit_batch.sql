@@ -6,7 +6,8 @@
 -- them. p_at: the time of the events without a time of their own (p_times). p_id_places, p_ids: the
 -- callers' ids, with the places of their events in the ledger's arrays, from 1. p_standings: what
 -- each of these events made of the player's standings, as many numbers for each. kept_*: events for
--- the quarantine. entry_*: the entries that change; no key before: a newcomer.
+-- the quarantine. entry_*, group_*, row_*, count_*: the entries that change, with their bucket rows
+-- and counts, as centile_store.write_entries takes them.
 --
 -- transaction_ids are the ledger's ids, in the order of the events; batch is the lane's last batch:
 -- a reader of that batch sees all of these events.
@@ -15,12 +16,16 @@ CREATE FUNCTION centile_store.commit_batch(
     p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamptz[],
     p_id_places integer[], p_ids text[], p_standings bigint[],
     kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[],
-    entry_rankings bigint[], entry_users bigint[], entry_was_keys bigint[], entry_was_ties bigint[],
-    entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
-    OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[], OUT crowded bigint[])
+    entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
+    group_buckets smallint[], group_firsts integer[], group_kepts integer[],
+    row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
+    count_rankings bigint[], count_buckets smallint[], count_changes integer[],
+    OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[])
 LANGUAGE plpgsql VOLATILE
 SET plan_cache_mode = force_generic_plan
 SET enable_seqscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -44,8 +49,8 @@ BEGIN
     SELECT array_agg(w.id ORDER BY w.id) INTO transaction_ids FROM written w;
 
     IF p_ids <> '{}' THEN
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at, standings, expires_at)
-        SELECT p_board_id, p_users[i.event], i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, occurred_at, standings, expires_at)
+        SELECT p_board_id, p_users[i.event], p_lane, i.id, transaction_ids[i.event], coalesce(p_times[i.event], p_at),
                p_standings[(i.place - 1) * v_width + 1 : i.place * v_width], now() + p_keep_ids
         FROM unnest(p_id_places, p_ids) WITH ORDINALITY AS i (event, id, place)
         ORDER BY p_users[i.event], i.id COLLATE "C";
@@ -60,24 +65,18 @@ BEGIN
             ORDER BY k.place
             RETURNING id)
         SELECT array_agg(k.id ORDER BY k.id) INTO quarantine_ids FROM kept k;
-        INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, quarantine_id, occurred_at, expires_at)
-        SELECT p_board_id, k.user_id, k.id, k.quarantine_id, p_at, now() + p_keep_ids
+        INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, quarantine_id, occurred_at, expires_at)
+        SELECT p_board_id, k.user_id, p_lane, k.id, k.quarantine_id, p_at, now() + p_keep_ids
         FROM unnest(kept_users, kept_ids, quarantine_ids) AS k (user_id, id, quarantine_id)
         WHERE k.id IS NOT NULL;
     END IF;
 
-    crowded := centile_store.place_entries(p_lane, ARRAY(
-        SELECT (NULL, NULL, e.ranking_id, e.user_id, e.was_key, e.was_tie,
-                centile.rank_key(e.key, v_board.score_order), e.key, e.tie, centile.tie_key_time(e.tie), e.zeros, true)::centile_store.entry_change
-        FROM unnest(entry_rankings, entry_users, entry_was_keys, entry_was_ties, entry_keys, entry_ties, entry_zeros)
-            AS e (ranking_id, user_id, was_key, was_tie, key, tie, zeros)),
-        -- Few events fill no stripe: small batches look now and then, by an odd number, since
-        -- newcomers' may be every second one.
-        cardinality(p_users) >= 64 OR v_lane.batch % 7 = 0);
+    PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
+        group_buckets, group_firsts, group_kepts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane,
         CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, interval, bigint[], bigint[], smallint[], text[], timestamptz[], integer[], text[], bigint[], bigint[], bigint[], smallint[], text[], text[], text[], text[], bigint[], bigint[], bigint[], bigint[], bigint[], bigint[], boolean[]) IS
-'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, interval, bigint[], bigint[], smallint[], text[], timestamptz[], integer[], text[], bigint[], bigint[], bigint[], smallint[], text[], text[], text[], text[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';

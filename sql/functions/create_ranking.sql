@@ -1,56 +1,39 @@
--- An empty ranking for a period: its first stripes, spread over the 100 buckets, and counts of zero for every lane. They are cut
--- where the players of the period before were (the last one of the kind that has a shape, closed or not), in as many parts as
--- there are buckets, since nobody has scored yet; else at the board's layout bounds; else there is one.
+-- An empty ranking for a period, with counts of zero for every lane. Its buckets begin where those
+-- of the period before do (the last one of the kind that has bounds, closed or not), else at the
+-- board's layout bounds; else one bucket has all keys.
 CREATE FUNCTION centile_store.create_ranking(p_board_id integer, p_period_id bigint) RETURNS bigint
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
     v_board      centile_store.boards;
     v_ranking_id bigint;
-    v_shape      bigint[];
-    v_before     record;
+    v_bounds     bigint[];
 BEGIN
     SELECT * INTO STRICT v_board FROM centile_store.boards WHERE id = p_board_id;
-    INSERT INTO centile_store.rankings (board_id, period_id, lanes) VALUES (p_board_id, p_period_id, v_board.lanes) RETURNING id INTO v_ranking_id;
-
-    -- One after the other, and not many: while an import goes on nothing is closed, and each look at an open one reads its counts.
-    FOR v_before IN
-        SELECT b.ranking_id, b.shape
-        FROM centile_store.periods p
-        JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
-        WHERE p.id = p_period_id AND (b.ranking_id IS NOT NULL OR b.shape <> '{}')
-        ORDER BY b.starts_at DESC LIMIT 8
-    LOOP
-        v_shape := nullif(CASE WHEN v_before.ranking_id IS NULL THEN v_before.shape
-                               ELSE centile_store.ranking_shape(v_before.ranking_id) END, '{}');
-        EXIT WHEN v_shape IS NOT NULL;
-    END LOOP;
-
-    WITH bound AS (
-        SELECT unnest(v_shape) AS rank_key
-        UNION ALL
-        SELECT DISTINCT centile.rank_key(score, v_board.score_order) FROM unnest(v_board.layout_bounds) AS score
-        -- The lowest stripe begins there anyway, and it has no negative.
-        WHERE v_shape IS NULL AND score > -9223372036854775808
-        UNION ALL
-        SELECT -9223372036854775808
-    ), ordered AS (
-        SELECT rank_key, row_number() OVER (ORDER BY rank_key) - 1 AS place, count(*) OVER () AS stripes FROM bound
-    )
-    -- Evenly over the buckets; a lone stripe goes to the middle, from where it can be spread both ways.
-    INSERT INTO centile_store.stripes (ranking_id, bucket, stripe, rank_key, tie_key, user_key)
-    SELECT v_ranking_id, (place * 100 + 50) / stripes, 1, rank_key, -9223372036854775808, -9223372036854775808
-    FROM ordered;
-
-    INSERT INTO centile_store.stripe_counts (ranking_id, bucket, lane, counts)
-    SELECT v_ranking_id, s.bucket, l.lane, '{0}'
-    FROM centile_store.stripes s CROSS JOIN centile_store.board_lanes l
-    WHERE s.ranking_id = v_ranking_id AND l.board_id = p_board_id;
+    SELECT x.shape INTO v_bounds
+    FROM (SELECT CASE WHEN b.ranking_id IS NULL THEN b.shape ELSE centile_store.ranking_shape(b.ranking_id) END AS shape, b.starts_at
+          FROM centile_store.periods p
+          JOIN centile_store.periods b ON b.board_id = p.board_id AND b.kind = p.kind AND b.starts_at < p.starts_at
+          WHERE p.id = p_period_id
+          -- Not many: while an import goes on nothing is closed.
+          ORDER BY b.starts_at DESC LIMIT 8) x
+    WHERE x.shape <> '{}'
+    ORDER BY x.starts_at DESC LIMIT 1;
+    IF v_bounds IS NULL THEN
+        v_bounds := ARRAY(SELECT DISTINCT centile.rank_key(score, v_board.score_order) AS rank_key FROM unnest(v_board.layout_bounds) AS score
+                          -- The lowest bucket begins there anyway, and it has no negative.
+                          WHERE score > -9223372036854775808 ORDER BY rank_key);
+    END IF;
+    INSERT INTO centile_store.rankings (board_id, period_id, lanes, low_rank_keys, low_tie_keys, low_user_keys)
+    SELECT p_board_id, p_period_id, v_board.lanes, -9223372036854775808 || v_bounds || array_fill(9223372036854775807, rest), e.ends, e.ends
+    FROM (SELECT ARRAY[99 - cardinality(v_bounds)] AS rest) r
+    CROSS JOIN LATERAL (
+        SELECT array_fill(-9223372036854775808, ARRAY[1 + cardinality(v_bounds)]) || array_fill(9223372036854775807, rest) AS ends) e
+    RETURNING id INTO v_ranking_id;
 
     INSERT INTO centile_store.bucket_counts (ranking_id, lane, counts)
-    SELECT v_ranking_id, l.lane, array_fill(0::bigint, ARRAY[100])
+    SELECT v_ranking_id, l.lane, array_fill(0, ARRAY[100])
     FROM centile_store.board_lanes l WHERE l.board_id = p_board_id;
-
     RETURN v_ranking_id;
 END
 $$;

@@ -1,7 +1,7 @@
 -- How a player's rank is made up, step by step, all in one snapshot: what is found out, its value, and the statement that gives it, which an
 -- owner of the tables can run at psql. Times are those of planning and running each statement once.
 --
--- rank = 1 + players in higher buckets + players in higher stripes of the bucket + rows of the stripe above the key.
+-- rank = 1 + players in better buckets + rows of the bucket above the key.
 CREATE FUNCTION centile.explain_rank(p_board text, p_user text, p_period text DEFAULT 'all_time')
 RETURNS TABLE (step integer, what text, value text, time_ms numeric, statement text)
 LANGUAGE plpgsql STABLE ROWS 14 SECURITY DEFINER
@@ -16,7 +16,7 @@ DECLARE
     v_entry    record;
     v_key      text;
     v_whole    text;
-    v_stripe   record;
+    v_bucket   record;
     v_parts    text[];
     v_step     record;
     v_value    text;
@@ -49,25 +49,20 @@ BEGIN
         -- Equal scores that share a rank do not count: the greatest key that the score could have stands for all.
         v_key := CASE WHEN v_board.ties = 'shared' THEN format('%s, 9223372036854775807, 9223372036854775807', v_entry.rank_key)
                       ELSE format('%s, %s, %s', v_entry.rank_key, v_entry.tie_key, -v_user_id) END;
-        SELECT s.* INTO v_stripe
-        FROM centile_store.stripe_of(v_entry.ranking_id, v_entry.rank_key,
+        SELECT b.* INTO v_bucket
+        FROM centile_store.bucket_of(v_entry.ranking_id, v_entry.rank_key,
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE v_entry.tie_key END,
-            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) s;
-        IF v_stripe.bucket IS NULL THEN
-            RAISE EXCEPTION 'the layout of ranking % is damaged', v_entry.ranking_id USING ERRCODE = 'CB900', HINT = 'centile verify says how.';
-        END IF;
+            CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) b;
         v_parts := ARRAY[
             'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
-            'version', format('SELECT concat_ws(''.'', centile.epoch(), g.layout, array_to_string(centile_store.lane_batches(g.board_id, g.lanes), ''-'')) FROM centile_store.rankings g WHERE g.id = %s', v_entry.ranking_id),
+            'version', format('SELECT centile.version_of(%s)', v_entry.ranking_id),
             'score', format('SELECT l.score FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
             'rank key, tie key, user key', format('SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
             'ties', format('SELECT b.ties FROM centile_store.boards b WHERE b.id = %s', v_board.id),
-            'bucket', format('SELECT s.bucket FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
-            'players in higher buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket + 2),
-            'stripe', format('SELECT s.stripe FROM centile_store.stripe_of(%s, %s) s', v_entry.ranking_id, v_key),
-            'players in higher stripes', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.stripe_totals(%s, %s::smallint))[%s:]) AS c (players)', v_entry.ranking_id, v_stripe.bucket, v_stripe.stripe + 1),
-            'rows above in the stripe', format('SELECT (centile_store.count_in_stripe(%s::smallint, %s, %s, %s, %s, %s, %s))[2]',
-                v_stripe.bucket, v_entry.ranking_id, v_key, v_key, v_stripe.next_rank_key, v_stripe.next_tie_key, v_stripe.next_user_key),
+            'bucket', format('SELECT b.bucket FROM centile_store.bucket_of(%s, %s) b', v_entry.ranking_id, v_key),
+            'place of the bucket', format('SELECT b.place FROM centile_store.bucket_of(%s, %s) b', v_entry.ranking_id, v_key),
+            'players in better buckets', format('SELECT coalesce(sum(c.players), 0) FROM unnest((centile_store.bucket_totals(%s))[%s:]) AS c (players)', v_entry.ranking_id, v_bucket.place + 1),
+            'rows above in the bucket', format('SELECT (centile_store.count_in_bucket(%s::smallint, %s, %s, false, false))[2]', v_bucket.bucket, v_entry.ranking_id, v_key),
             'rank', format('SELECT 1 + centile_store.count_above(%s, %s)', v_entry.ranking_id, v_key),
             'position', format('SELECT 1 + centile_store.count_above(%s)', v_whole)];
     END IF;

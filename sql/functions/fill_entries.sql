@@ -7,10 +7,11 @@ AS $$
 DECLARE
     v_entries bigint;
 BEGIN
-    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, only_zeros)
-    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
+    INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
+    SELECT p_ranking_id, e.user_id, e.score, e.rank_key, e.tie_key, e.reached_at, u.lane_hash % g.lanes, e.only_zeros
     FROM centile_store.rankings g
     CROSS JOIN LATERAL centile.entries_from_ledger(g.period_id) e
+    JOIN centile_store.users u ON u.id = e.user_id
     WHERE g.id = p_ranking_id
     ORDER BY e.user_id;
     GET DIAGNOSTICS v_entries = ROW_COUNT;

@@ -1,47 +1,37 @@
--- From a position to the key there: the bucket by the buckets' counts, the stripe by its stripes' counts, and within the
--- stripe a walk over a few hundred rows. So page 100,000 costs what page 1 costs.
+-- From a position to the key there: the bucket by the buckets' counts, and within it a walk from
+-- the nearer end. So page 100,000 costs about what page 1 costs.
 CREATE FUNCTION centile_store.key_at(p_ranking_id bigint, p_position bigint)
 RETURNS TABLE (bucket smallint, rank_key bigint, tie_key bigint, user_key bigint)
 LANGUAGE plpgsql STABLE
 AS $$
 #variable_conflict use_column
 DECLARE
-    v_buckets bigint[] := centile_store.bucket_totals(p_ranking_id);
-    v_stripes bigint[];
+    v_players bigint[] := centile_store.bucket_totals(p_ranking_id);
     v_left    bigint := p_position;
-    v_bucket  smallint := 99;
-    v_stripe  integer;
-    v_next    centile_store.stripes;
+    v_place   integer := 100;
+    v_bucket  smallint;
+    v_is_low  boolean;
 BEGIN
-    IF v_buckets IS NULL OR p_position < 1 THEN
+    IF v_players IS NULL OR p_position < 1 THEN
         RETURN;
     END IF;
-    WHILE v_left > v_buckets[v_bucket + 1] LOOP
-        v_left := v_left - v_buckets[v_bucket + 1];
-        v_bucket := v_bucket - 1;
-        IF v_bucket < 0 THEN
+    WHILE v_left > v_players[v_place] LOOP
+        v_left := v_left - v_players[v_place];
+        v_place := v_place - 1;
+        IF v_place = 0 THEN
             RETURN;
         END IF;
     END LOOP;
-
-    v_stripes := centile_store.stripe_totals(p_ranking_id, v_bucket);
-    v_stripe := cardinality(v_stripes);
-    WHILE v_left > v_stripes[v_stripe] LOOP
-        v_left := v_left - v_stripes[v_stripe];
-        v_stripe := v_stripe - 1;
-    END LOOP;
-
-    -- From the upper end of the stripe down; the next stripe's lower bound is the first key that is too high. No player has the
-    -- least user key, which a bound may have.
-    SELECT * INTO v_next FROM centile_store.stripes s
-    WHERE s.ranking_id = p_ranking_id AND s.bucket = v_bucket AND s.stripe = v_stripe + 1;
+    IF v_players[v_place] IS NULL THEN
+        RAISE EXCEPTION 'the counts of ranking % are incomplete', p_ranking_id
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+    SELECT g.buckets[v_place] INTO v_bucket FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    v_is_low := 2 * v_left > v_players[v_place];
     RETURN QUERY
     SELECT v_bucket, k.rank_key, k.tie_key, k.user_key
-    FROM centile_store.bucket_keys_down(v_bucket, p_ranking_id,
-        coalesce(v_next.rank_key, 9223372036854775807), coalesce(v_next.tie_key, 9223372036854775807),
-        CASE WHEN v_next.user_key IS NULL THEN 9223372036854775807
-             ELSE greatest(v_next.user_key, -9223372036854775807) - 1 END, v_left::integer) k
-    ORDER BY k.rank_key, k.tie_key, k.user_key LIMIT 1;
+    FROM centile_store.key_in_bucket(v_bucket, p_ranking_id,
+        CASE WHEN v_is_low THEN v_players[v_place] - v_left ELSE v_left - 1 END, v_is_low) k;
 END
 $$;
 

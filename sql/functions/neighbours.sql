@@ -55,4 +55,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION centile_store.neighbours(bigint, smallint, boolean, text, bigint, bigint, bigint, integer) IS
-'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.stripe_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';
+'Players around a key, by their steps from it. Example: SELECT n.* FROM centile_store.leaderboard l CROSS JOIN LATERAL centile_store.bucket_of(l.ranking_id, l.rank_key, l.tie_key, -l.user_id) s CROSS JOIN LATERAL centile_store.neighbours(l.ranking_id, s.bucket, true, ''desc'', l.rank_key, l.tie_key, -l.user_id, 2) n LIMIT 5;';

@@ -1,4 +1,4 @@
--- Sets the entries of some players in some rankings to what the ledger says now. For acts that can only be undone by
+-- Sets the entries of some players of one lane in some rankings to what the ledger says now. For acts that can only be undone by
 -- looking again: void, reset, ban, unban, imports of players who were ever reset, and what came while a ranking was built. Under
 -- the structure lock and the lane's row lock, or on rankings that nobody else writes.
 CREATE FUNCTION centile_store.recompute_entries(p_lane smallint, p_ranking_ids bigint[], p_user_ids bigint[]) RETURNS void
@@ -7,12 +7,11 @@ SET plan_cache_mode = force_custom_plan
 AS $$
 BEGIN
     PERFORM centile_store.place_entries(p_lane, ARRAY(
-        SELECT (NULL, NULL, r.id, x.user_id, x.was_rank_key, x.was_tie_key,
-                x.score, x.rank_key, x.tie_key, x.reached_at, x.only_zeros, true)::centile_store.entry_change
+        SELECT (r.id, x.user_id, x.was_rank_key, x.was_tie_key, x.rank_key, x.tie_key, x.only_zeros)::centile_store.entry_change
         FROM centile_store.rankings r
         CROSS JOIN LATERAL (
             SELECT coalesce(e.user_id, l.user_id) AS user_id, l.rank_key AS was_rank_key, l.tie_key AS was_tie_key,
-                   e.score, e.rank_key, e.tie_key, e.reached_at, e.only_zeros
+                   e.rank_key, e.tie_key, e.only_zeros
             FROM centile.entries_from_ledger(r.period_id, NULL, p_user_ids) e
             FULL JOIN (SELECT * FROM centile_store.leaderboard l WHERE l.ranking_id = r.id AND l.user_id = ANY (p_user_ids)) l
                 ON l.user_id = e.user_id) x

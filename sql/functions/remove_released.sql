@@ -44,8 +44,6 @@ BEGIN
     END LOOP;
     UPDATE centile_store.rankings r SET removed_bucket = v_bucket WHERE r.id = v_ranking_id AND r.removed_bucket <> v_bucket;
     IF v_removed < p_limit THEN
-        DELETE FROM centile_store.stripe_counts s WHERE s.ranking_id = v_ranking_id;
-        DELETE FROM centile_store.stripes s WHERE s.ranking_id = v_ranking_id;
         DELETE FROM centile_store.bucket_counts c WHERE c.ranking_id = v_ranking_id;
         DELETE FROM centile_store.rankings r WHERE r.id = v_ranking_id;
         v_removed := v_removed + 1;

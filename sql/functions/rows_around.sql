@@ -9,7 +9,7 @@ AS $$
     JOIN centile_store.leaderboard l ON l.ranking_id = g.id AND l.user_id = p_user_id
     CROSS JOIN LATERAL (
         SELECT 1 + centile_store.count_above(g.id, l.rank_key, l.tie_key, -l.user_id) AS position OFFSET 0) o
-    CROSS JOIN LATERAL centile_store.stripe_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
+    CROSS JOIN LATERAL centile_store.bucket_of(g.id, l.rank_key, l.tie_key, -l.user_id) s
     CROSS JOIN LATERAL centile_store.neighbours(g.id, s.bucket, b.ties = 'shared', b.score_order, l.rank_key, l.tie_key, -l.user_id, p_around) n
     WHERE g.id = p_ranking_id
 $$;

@@ -14,7 +14,7 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
+    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id = p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
@@ -22,7 +22,8 @@ BEGIN
                               WHERE t.board_id = v_period.board_id AND t.id > p_after AND t.id <= v_end LIMIT p_limit + 1) x) > p_limit THEN
         RETURN NULL;
     END IF;
-    PERFORM centile_store.catch_up(p_ranking_id, p_after, v_end, 0, p_limit);
+    PERFORM centile_store.catch_up(g.id, n::smallint, p_after, v_end, 0, p_limit)
+    FROM centile_store.rankings g CROSS JOIN LATERAL generate_series(0, g.lanes - 1) AS n WHERE g.id = p_ranking_id;
     -- Lanes that are gone, and those that were put back; what the ledger has of them was found before, without the lock.
     INSERT INTO centile_store.board_lanes (board_id, lane, batch, last_at)
     SELECT v_period.board_id, n - 1, 0, '2000-01-01 00:00:00+00' FROM generate_subscripts(p_batches, 1) AS n

@@ -5,6 +5,7 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.batch, r.now AS "now!", r.at,
        r.period_ids, r.period_kinds, r.period_labels, r.period_starts AS "period_starts: Vec<Option<DateTime<Utc>>>", r.period_ends AS "period_ends: Vec<Option<DateTime<Utc>>>",
        r.period_rankings AS "period_rankings: Vec<Option<i64>>",
+       r.layout_rankings, r.layout_times, r.layout_buckets, r.layout_rank_keys, r.layout_tie_keys, r.layout_user_keys,
        r.user_ids AS "user_ids: Vec<Option<i64>>", r.are_banned AS "are_banned: Vec<Option<bool>>",
        r.are_of_lane AS "are_of_lane: Vec<Option<bool>>",
        r.entry_rankings, r.entry_users, r.rank_keys, r.tie_keys, r.only_zeros, r.reset_users, r.reset_times,
@@ -13,4 +14,4 @@ SELECT (r.board).mode AS "mode!", (r.board).score_order AS "score_order!", (r.bo
        r.known_points AS "known_points: Vec<Option<i64>>", r.known_tiebreaks AS "known_tiebreaks: Vec<Option<i16>>",
        r.known_reasons AS "known_reasons: Vec<Option<String>>", r.known_times,
        r.known_rules AS "known_rules: Vec<Option<String>>", r.known_details AS "known_details: Vec<Option<String>>"
-FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7) r
+FROM centile_store.begin_batch($1, $2, $3, $4, $5, $6, $7, $8, $9) r

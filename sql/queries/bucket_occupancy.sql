@@ -1,6 +1,6 @@
 -- The buckets of each open ranking of a board, a hundred rows a ranking, worst scores first.
-SELECT o.kind AS "kind!", o.label AS "label!", o.bucket AS "bucket!", o.players AS "players!", o.stripes AS "stripes!", o.from_score, o.to_score
+SELECT o.kind AS "kind!", o.label AS "label!", o.bucket AS "bucket!", o.players AS "players!", o.from_score, o.to_score
 FROM centile.bucket_occupancy o
 WHERE o.board = $1
-ORDER BY array_position('{all_time,season,month,week,day}'::text[], o.kind), o.label DESC, o.bucket
+ORDER BY array_position('{all_time,season,month,week,day}'::text[], o.kind), o.label DESC, o.place
 LIMIT $2

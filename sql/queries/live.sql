@@ -5,7 +5,7 @@ SELECT s.epoch AS "epoch!", s.layout AS "layout!", s.batches AS "batches!", s.pl
         FROM centile_store.page_rows($3, 1, $6) r) AS "rows!: Json<Vec<StoredRow>>",
        CASE WHEN cardinality($7::text[]) > 0 THEN centile_store.bucket_totals($3) END AS counts,
        (SELECT coalesce(json_agg(row_to_json(p) ORDER BY p.n), '[]')
-        FROM (SELECT b.n, b.external_id, b.name, b.avatar, b.score, b.reached_at, b.bucket, b.other_stripes, b.are_below, b.in_stripe,
+        FROM (SELECT b.n, b.external_id, b.name, b.avatar, b.score, b.reached_at, b.place, b.counted, b.from_below,
                      b.beside_equals, b.is_shared,
                      (SELECT coalesce(json_agg(row_to_json(near) ORDER BY near.step), '[]')
                       FROM centile_store.neighbours($3, b.bucket, b.is_shared, b.score_order, b.rank_key, b.tie_key, b.user_key, $8) near

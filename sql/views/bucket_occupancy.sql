@@ -1,31 +1,33 @@
--- How full the buckets of each open ranking are. from_score is the worst score at which a bucket begins and to_score where the
--- next better one does; none where there is no end, and none for a bucket that no stripe belongs to. Bounds are whole rank
--- keys, so players with just that score may stand on either side. The table, and its size in bytes with its index, is shared
--- by all rankings.
+-- How full the buckets of each open ranking are. place is that of the bucket in the order of the
+-- scores, 1 the worst; the numbers of the tables carry no order. from_score is the worst score at
+-- which a bucket begins and to_score where the next better one does; none where there is no end, and
+-- none for a bucket without a range. Bounds are whole rank keys, so players with just that score may
+-- stand on either side. The table, and its size in bytes with its index, is shared by all rankings.
 CREATE VIEW centile.bucket_occupancy AS
-SELECT b.slug AS board, p.kind, p.label, c.bucket,
-       centile.rank_key(nullif(low.rank_key, -9223372036854775808), b.score_order) AS from_score,
-       CASE WHEN low.rank_key IS NOT NULL THEN centile.rank_key(high.rank_key, b.score_order) END AS to_score,
-       c.players, round(c.players / nullif(c.total, 0), 4) AS share,
-       (SELECT count(*) FROM centile_store.stripes s WHERE s.ranking_id = p.ranking_id AND s.bucket = c.bucket) AS stripes,
+SELECT b.slug AS board, p.kind, p.label, u.place::integer AS place, u.bucket,
+       CASE WHEN u.has_range THEN centile.rank_key(nullif(u.rank_key, -9223372036854775808), b.score_order) END AS from_score,
+       CASE WHEN u.has_range THEN centile.rank_key(nullif(u.next_rank_key, 9223372036854775807), b.score_order) END AS to_score,
+       u.players, round(u.players / nullif(sum(u.players) OVER (PARTITION BY g.id), 0), 4) AS share,
        'centile_store.' || t.relname AS table_name, pg_total_relation_size(t.oid) AS size, p.ranking_id
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
+JOIN centile_store.rankings g ON g.id = p.ranking_id
 CROSS JOIN LATERAL (
-    SELECT (u.place - 1)::smallint AS bucket, sum(u.players)::bigint AS players, sum(sum(u.players)) OVER () AS total
-    FROM centile_store.bucket_counts x, unnest(x.counts) WITH ORDINALITY AS u (players, place)
-    WHERE x.ranking_id = p.ranking_id
-    GROUP BY u.place) c
-LEFT JOIN LATERAL (
-    SELECT s.rank_key FROM centile_store.stripes s WHERE s.ranking_id = p.ranking_id AND s.bucket = c.bucket
-    ORDER BY s.stripe LIMIT 1) low ON true
-LEFT JOIN LATERAL (
-    SELECT s.rank_key FROM centile_store.stripes s WHERE s.ranking_id = p.ranking_id AND s.bucket > c.bucket
-    ORDER BY s.bucket, s.stripe LIMIT 1) high ON true
+    SELECT u.place, u.bucket, u.rank_key, coalesce(c.players, 0) AS players, lead(u.rank_key) OVER upwards AS next_rank_key,
+           (u.rank_key, u.tie_key, u.user_key) < (coalesce(lead(u.rank_key) OVER upwards, 9223372036854775807),
+                                                  coalesce(lead(u.tie_key) OVER upwards, 9223372036854775807),
+                                                  coalesce(lead(u.user_key) OVER upwards, 9223372036854775807)) AS has_range
+    FROM unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
+        AS u (bucket, rank_key, tie_key, user_key, place)
+    -- Readers may not call bucket_totals.
+    LEFT JOIN (
+        SELECT x.n - 1 AS bucket, sum(x.players)::bigint AS players
+        FROM centile_store.bucket_counts l, unnest(l.counts) WITH ORDINALITY AS x (players, n)
+        WHERE l.ranking_id = g.id GROUP BY x.n) c ON c.bucket = u.bucket
+    WINDOW upwards AS (ORDER BY u.place)) u
 JOIN pg_catalog.pg_class t
-    ON t.relnamespace = 'centile_store'::regnamespace AND t.relname = 'leaderboard_bucket_' || to_char(c.bucket, 'FM00')
-WHERE p.ranking_id IS NOT NULL;
+    ON t.relnamespace = 'centile_store'::regnamespace AND t.relname = 'leaderboard_bucket_' || to_char(u.bucket, 'FM00');
 
 COMMENT ON VIEW centile.bucket_occupancy IS
-'Bounds, players, share, stripes and table size of each of the 100 buckets of every open ranking. Example: SELECT bucket, from_score, to_score, players, share, stripes, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY bucket DESC;';
+'Place, bounds, players, share and table size of each of the 100 buckets of every open ranking. Example: SELECT place, bucket, from_score, to_score, players, share, table_name, size FROM centile.bucket_occupancy WHERE board = ''main'' AND kind = ''all_time'' AND players > 0 ORDER BY place DESC;';
 GRANT SELECT ON centile.bucket_occupancy TO centile_reader;

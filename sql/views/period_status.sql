@@ -11,8 +11,7 @@ SELECT b.slug AS board, p.kind, p.label,
             ELSE (SELECT coalesce(sum(c.players), 0)::bigint
                   FROM centile_store.bucket_counts x, unnest(x.counts) AS c (players) WHERE x.ranking_id = p.ranking_id) END AS players,
        CASE WHEN p.ranking_id IS NOT NULL
-            THEN concat_ws('.', centile.epoch(), g.layout,
-                 (SELECT string_agg(l.batch::text, '-' ORDER BY l.lane) FROM centile_store.board_lanes l WHERE l.board_id = p.board_id))
+            THEN centile.version_of(p.ranking_id)
             WHEN p.frozen_top IS NOT NULL THEN concat_ws('.', centile.epoch(), 'a' || p.id, p.archive_revision)
        END AS version,
        e.last_event_at, statement_timestamp() - e.last_event_at AS last_event_age,
@@ -24,7 +23,6 @@ SELECT b.slug AS board, p.kind, p.label,
        p.closed_at, p.id AS period_id
 FROM centile_store.periods p
 JOIN centile_store.boards b ON b.id = p.board_id
-LEFT JOIN centile_store.rankings g ON g.id = p.ranking_id
 LEFT JOIN pg_catalog.pg_class a
     ON a.relnamespace = 'centile_archive'::regnamespace AND a.relname = p.archive_name AND a.relkind = 'm' AND a.relispopulated
 CROSS JOIN LATERAL (

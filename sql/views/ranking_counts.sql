@@ -1,11 +1,10 @@
 -- Of everything that must be as many, how many there are. One statement sees one moment, so it may be asked while scores come in;
 -- it reads the bucket tables and the entries of the rankings asked for.
 CREATE VIEW centile.ranking_counts AS
-SELECT x.*, x.in_buckets = x.in_stripes AND x.in_stripes = x.bucket_rows AND x.bucket_rows = x.entries AS agree
+SELECT x.*, x.in_buckets = x.bucket_rows AND x.bucket_rows = x.entries AS agree
 FROM (
     SELECT b.slug AS board, p.kind, p.label,
            (SELECT coalesce(sum(n), 0)::bigint FROM centile_store.bucket_counts c, unnest(c.counts) AS n WHERE c.ranking_id = p.ranking_id) AS in_buckets,
-           (SELECT coalesce(sum(n), 0)::bigint FROM centile_store.stripe_counts s, unnest(s.counts) AS n WHERE s.ranking_id = p.ranking_id) AS in_stripes,
            (SELECT count(*) FROM centile_store.leaderboard_bucket r WHERE r.ranking_id = p.ranking_id) AS bucket_rows,
            (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id) AS entries
     FROM centile_store.periods p
@@ -13,5 +12,5 @@ FROM (
     WHERE p.ranking_id IS NOT NULL) x;
 
 COMMENT ON VIEW centile.ranking_counts IS
-'Players of every open ranking by bucket counts, stripe counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
+'Players of every open ranking by bucket counts, bucket rows and entries, and whether these agree. Example: SELECT * FROM centile.ranking_counts WHERE board = ''main'' AND kind = ''all_time'';';
 GRANT SELECT ON centile.ranking_counts TO centile_reader;

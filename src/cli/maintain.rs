@@ -45,10 +45,10 @@ pub(super) async fn run(config: &Config) -> Result<()> {
         // Last: under constant writing there is always something.
         let kept = layout::keep_all(service).await?;
         output::print(format!(
-            "layouts     {} stripes split or merged, {} moved with {} rows",
-            thousands(kept.stripes_changed),
-            thousands(kept.stripes_moved),
-            thousands(kept.rows_moved)
+            "layouts     {} boundaries moved with {} rows, {} buckets repositioned",
+            thousands(kept.boundaries_moved),
+            thousands(kept.rows_moved),
+            thousands(kept.buckets_repositioned)
         ))?;
         erasures
     })

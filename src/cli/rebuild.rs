@@ -70,7 +70,7 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
 fn told(step: Step) -> String {
     match step {
         Step::Entries(entries) => format!("{} entries from the ledger", thousands(entries)),
-        Step::LaidOut(players) => format!("{} players in their buckets, stripes and counts", thousands(players)),
+        Step::LaidOut(players) => format!("{} players in their buckets and counts", thousands(players)),
         Step::CaughtUp(players) => format!("caught up, {} players had scored meanwhile", thousands(players)),
     }
 }
@@ -78,10 +78,9 @@ fn told(step: Step) -> String {
 fn done(rebuilt: &Rebuilt) -> String {
     let Rebuilt { board, period, before, after, players, kept, time } = rebuilt;
     format!(
-        "rebuilt  {board} {period}: ranking {after} in place of {before}, {} players, {} stripes changed, {} moved, {:.1} s",
+        "rebuilt  {board} {period}: ranking {after} in place of {before}, {} players, {} rows moved, {:.1} s",
         thousands(players),
-        thousands(kept.stripes_changed),
-        thousands(kept.stripes_moved),
+        thousands(kept.rows_moved),
         time.as_secs_f64()
     )
 }

@@ -11,7 +11,7 @@ use super::{Line, Progress, Rejects, event::Event};
 use crate::{
     Error, Result,
     board::Board,
-    layout::{self, Keeper},
+    layout,
     score::lane_of,
     scoring::{self, Answer, Refusal, Source, Submitted},
     service::Service,
@@ -40,7 +40,6 @@ struct Shared {
     rejects: Arc<Rejects>,
     progress: Arc<Progress>,
     room: Semaphore,
-    keeper: Arc<Keeper>,
 }
 
 impl Lanes {
@@ -57,7 +56,6 @@ impl Lanes {
             rejects: Arc::clone(rejects),
             progress: Arc::clone(progress),
             room: Semaphore::new(BATCHES_AT_ONCE as usize),
-            keeper: Arc::clone(&service.keeper),
         });
         let mut tasks = JoinSet::new();
         let mut start = |lane| {
@@ -111,9 +109,6 @@ impl Shared {
                 let _room = self.room.acquire().await;
                 lane.write(&self.store, Source::Import, &events).await?
             };
-            if let Some(crowded) = &written.crowded {
-                self.keeper.note_crowded(crowded);
-            }
             self.note(&lines, &written.answers)?;
         }
         Ok(())

@@ -60,8 +60,7 @@ pub(crate) struct BucketStatus {
     pub(crate) label: String,
     pub(crate) bucket: i16,
     pub(crate) players: i64,
-    pub(crate) stripes: i64,
-    /// Worst score at which it begins, and where the next better one does; absent where there is no end, and in buckets without stripes.
+    /// Worst score at which it begins, and where the next better one does; absent where there is no end, and in buckets without a range.
     pub(crate) from_score: Option<i64>,
     pub(crate) to_score: Option<i64>,
 }

@@ -245,7 +245,6 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
     let Some(first) = buckets.first() else { return html! {} };
     let name = if first.kind == "all_time" { first.kind.clone() } else { format!("{}:{}", first.kind, first.label) };
     let players: i64 = buckets.iter().map(|bucket| bucket.players).sum();
-    let stripes: i64 = buckets.iter().map(|bucket| bucket.stripes).sum();
     let used = buckets.iter().filter(|bucket| bucket.players > 0).count();
     let fullest = buckets.iter().map(|bucket| bucket.players).max().unwrap_or(0);
     let share = players as f64 / buckets.len() as f64;
@@ -260,7 +259,7 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                     @let height = if bucket.players > 0 { (HEIGHT * bucket.players as f64 / highest).max(LEAST) } else { 0.0 };
                     rect x=(two(place as f64 * width + width * 0.06)) y=(two(HEIGHT - height)) width=(two(width * 0.88)) height=(two(height)) {
                         title {
-                            "bucket " (bucket.bucket) ": " (grouped(bucket.players)) " players in " (grouped(bucket.stripes)) " stripes"
+                            "bucket " (bucket.bucket) ": " (grouped(bucket.players)) " players"
                             @if let Some(from) = bucket.from_score { ", from score " (grouped(from)) }
                             @if let Some(to) = bucket.to_score { " to " (grouped(to)) }
                         }
@@ -275,7 +274,6 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                 strong { (name) }
                 span { (number(players)) " players" }
                 span { (count(used as u64)) " buckets" }
-                span { (number(stripes)) " stripes" }
                 span { "fullest " (number(fullest)) @if players > 0 { ", " (two(skew)) " × a hundredth" } }
             }
         }
@@ -410,7 +408,6 @@ mod tests {
             label: "2024-01-15".into(),
             bucket,
             players,
-            stripes: i64::from(players > 0),
             from_score: None,
             to_score: None,
         };

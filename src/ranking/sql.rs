@@ -117,13 +117,15 @@ struct Above {
 impl Above {
     /// From a look into the player's bucket and the bucket counts of the same state.
     fn of(found: &BucketStanding, counts: &[i64]) -> Option<Self> {
-        let bucket = usize::try_from(found.bucket?).ok()?;
-        let others = found.other_stripes?;
-        // Lower stripes are taken from the whole bucket.
-        let (from, higher) = if found.are_below? { (bucket, -others) } else { (bucket + 1, others) };
-        let higher = higher + counts.get(from..)?.iter().sum::<i64>();
-        let [better, own, no_worse] = found.in_stripe.as_deref()? else { return None };
-        let above = |in_stripe: i64| u64::try_from(higher + in_stripe).ok();
+        let place = usize::try_from(found.place?).ok()?;
+        let better_buckets = counts.get(place..)?.iter().sum::<i64>();
+        let players = *counts.get(place.checked_sub(1)?)?;
+        let [better, own, no_worse] = found.counted.as_deref()? else { return None };
+        let from_below = found.from_below?;
+        let above = |rows: i64| {
+            let in_bucket = if from_below { players - rows } else { rows };
+            u64::try_from(better_buckets + in_bucket).ok()
+        };
         let own = above(*own)?;
         match found.beside_equals.as_deref() {
             _ if !found.is_shared => Some(Self { own, better: own, no_worse: own + 1 }),

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     Error, Result,
+    layout::Layouts,
     store::{
         Store,
         batch::{Committed, Outcome},
@@ -45,8 +46,6 @@ pub(crate) struct Written {
     pub(crate) batch: i64,
     /// One answer for each event, in their order.
     pub(crate) answers: Vec<Answer>,
-    /// Rankings in which a stripe has grown out of its size.
-    pub(crate) crowded: Option<Vec<i64>>,
 }
 
 /// Answer to one event.
@@ -83,12 +82,14 @@ pub(crate) struct Lane {
     last_batch: Option<i64>,
     /// Whether another instance wrote to the lane between the last two batches of this writer.
     is_contended: bool,
+    /// Layouts of the rankings of the last batch.
+    layouts: Layouts,
 }
 
 impl Lane {
     /// A lane to which this writer has written nothing yet.
     pub(crate) fn new(board_id: i32, number: i16) -> Self {
-        Self { board_id, number, last_batch: None, is_contended: false }
+        Self { board_id, number, last_batch: None, is_contended: false, layouts: Layouts::default() }
     }
 
     /// Writes events of this lane in one transaction, and returns after its commit.
@@ -101,7 +102,7 @@ impl Lane {
         let mut holds_lock = self.is_contended;
         for _ in 0..TRIES_MAX {
             let mut session = store.batch_session(self.board_id, self.number, holds_lock).await?;
-            let mut begun = session.begin_batch(source, &users, &pending).await?;
+            let mut begun = session.begin_batch(source, &users, &pending, &mut self.layouts).await?;
             if begun.has_other_lanes {
                 session.end(false).await?;
                 return Err(Error::unavailable("the board's lanes have just changed; send the events again"));
@@ -124,7 +125,7 @@ impl Lane {
                 continue;
             }
             let committed = if decisions.events.iter().any(writes) {
-                match session.commit_batch(source, &begun, &pending, &decisions).await? {
+                match session.commit_batch(source, &begun, &pending, &decisions, &self.layouts).await? {
                     Outcome::Written(committed) => Some(committed),
                     Outcome::Stale => {
                         session.end(false).await?;
@@ -184,7 +185,7 @@ fn by_player(events: &[Submitted]) -> (Vec<String>, Vec<Pending>) {
 
 /// Answers each event.
 fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Written> {
-    let Committed { crowded, transaction_ids, quarantine_ids, .. } = committed;
+    let Committed { transaction_ids, quarantine_ids, .. } = committed;
     let (mut transactions, mut quarantined) = (transaction_ids.into_iter(), quarantine_ids.into_iter());
     // The batch is committed: an error must not let the caller write it again without its ids.
     let lost = || Error::unavailable("what became of the events is not known; send them again with their ids");
@@ -214,5 +215,5 @@ fn answers(batch: i64, committed: Committed, decisions: Decisions) -> Result<Wri
         };
         answers.push(answer);
     }
-    Ok(Written { batch, answers, crowded })
+    Ok(Written { batch, answers })
 }

@@ -66,23 +66,21 @@ impl Store {
         Ok(periods)
     }
 
-    /// Buckets whose stripe counts do not add up to the bucket count; or, of one bucket of no more than `most` players, stripes
-    /// that do not hold as many rows as they count.
-    pub(crate) async fn count_differences(
+    /// Where a bucket of no more than `most` players does not have as many rows as it counts.
+    pub(crate) async fn count_difference(
         &self,
         ranking_id: i64,
-        bucket: Option<i16>,
-        most: Option<i64>,
-    ) -> Result<Vec<CountDifference>> {
+        bucket: i16,
+        most: i64,
+    ) -> Result<Option<CountDifference>> {
         let found = sqlx::query_as!(
             CountDifference,
-            r#"SELECT bucket AS "bucket!", stripe, expected AS "expected!", found AS "found!"
-               FROM centile_store.count_differences($1, $2, $3)"#,
+            r#"SELECT $2 AS "bucket!", expected AS "expected!", found AS "found!" FROM centile_store.count_differences($1, $2, $3)"#,
             ranking_id,
             bucket,
             most
         )
-        .fetch_all(&self.writers)
+        .fetch_optional(&self.writers)
         .await?;
         Ok(found)
     }
@@ -94,7 +92,7 @@ impl Auditor {
         let row = sqlx::query!(
             r#"SELECT p.ranking_id, centile.epoch() AS "epoch!", g.layout AS "layout?",
                       centile_store.lane_batches(g.board_id, g.lanes) AS "batches: Vec<Option<i64>>",
-                      centile_store.bucket_totals(g.id) AS "counts: Vec<i64>",
+                      centile_store.bucket_totals(g.id) AS "counts: Vec<Option<i64>>",
                       coalesce(centile_store.player_count(g.id), 0) AS "live!", coalesce(p.archive_players, 0) AS "archived!",
                       (SELECT coalesce(jsonb_agg(d), '[]') FROM centile_store.differences(p.id, $2) d)
                           AS "differences!: Json<Vec<Difference>>"
@@ -106,9 +104,10 @@ impl Auditor {
         .fetch_optional(&mut self.0)
         .await?;
         Ok(row.map(|row| {
-            // A lane that is missing is among the differences; there is no version then.
+            // A lane that is missing is among the differences; there are no version and no sums then.
             let batches = row.batches.and_then(|batches| batches.into_iter().collect::<Option<Vec<i64>>>());
-            let ranking = row.ranking_id.zip(row.layout.zip(batches)).zip(row.counts).map(
+            let counts = row.counts.and_then(|counts| counts.into_iter().collect::<Option<Vec<i64>>>());
+            let ranking = row.ranking_id.zip(row.layout.zip(batches)).zip(counts).map(
                 |((ranking_id, (layout, batches)), counts)| {
                     (ranking_id, Version { epoch: row.epoch, layout, batches }, counts)
                 },
@@ -126,20 +125,15 @@ impl Auditor {
         Ok(players.unsigned_abs())
     }
 
-    /// As [`Store::count_differences`], of any size.
-    pub(crate) async fn count_differences(
-        &mut self,
-        ranking_id: i64,
-        bucket: Option<i16>,
-    ) -> Result<Vec<CountDifference>> {
+    /// What [`Store::count_difference`] looks for, of any size.
+    pub(crate) async fn count_difference(&mut self, ranking_id: i64, bucket: i16) -> Result<Option<CountDifference>> {
         let found = sqlx::query_as!(
             CountDifference,
-            r#"SELECT bucket AS "bucket!", stripe, expected AS "expected!", found AS "found!"
-               FROM centile_store.count_differences($1, $2)"#,
+            r#"SELECT $2 AS "bucket!", expected AS "expected!", found AS "found!" FROM centile_store.count_differences($1, $2)"#,
             ranking_id,
             bucket
         )
-        .fetch_all(&mut self.0)
+        .fetch_optional(&mut self.0)
         .await?;
         Ok(found)
     }

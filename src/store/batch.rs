@@ -1,7 +1,7 @@
 //! Batches of score events in the database: the state that they begin with, and what is written of
 //! them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
@@ -10,6 +10,7 @@ use super::{Store, pool::Held};
 use crate::{
     Error, Result,
     board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+    layout::{Key, Layout, Layouts, PLACES},
     scoring::{
         Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
         Player, Rule, Rules, Source, Standing, Violation, limited_periods,
@@ -52,8 +53,6 @@ pub(crate) struct Committed {
     pub(crate) transaction_ids: Vec<i64>,
     /// Ids of those that went into quarantine, in their order.
     pub(crate) quarantine_ids: Vec<i64>,
-    /// Rankings in which a stripe has grown out of its size.
-    pub(crate) crowded: Option<Vec<i64>>,
 }
 
 /// Result of `commit_batch`.
@@ -98,8 +97,15 @@ impl BatchSession {
         Ok(())
     }
 
-    /// The state that a batch of these events begins with; their players are `users`, each once.
-    pub(crate) async fn begin_batch(&mut self, source: Source, users: &[String], events: &[Pending]) -> Result<Begun> {
+    /// The state that a batch of these events begins with; their players are `users`, each once. Brings
+    /// `layouts` up to it.
+    pub(crate) async fn begin_batch(
+        &mut self,
+        source: Source,
+        users: &[String],
+        events: &[Pending],
+        layouts: &mut Layouts,
+    ) -> Result<Begun> {
         let (mut id_users, mut ids): (Vec<i32>, Vec<String>) = (Vec::new(), Vec::new());
         for event in events {
             if let Some(id) = &event.id {
@@ -110,6 +116,7 @@ impl BatchSession {
         let imported = source == Source::Import;
         let event_users: Option<Vec<i32>> = imported.then(|| events.iter().map(|event| place(event.player)).collect());
         let times: Option<Vec<Option<DateTime<Utc>>>> = imported.then(|| events.iter().map(|event| event.at).collect());
+        let (known_rankings, known_times) = layouts.known();
         let row = sqlx::query_file!(
             "sql/queries/begin_batch.sql",
             self.board_id,
@@ -119,6 +126,8 @@ impl BatchSession {
             &ids,
             event_users.as_deref(),
             times.as_deref() as Option<&[Option<DateTime<Utc>>]>,
+            &known_rankings,
+            &known_times,
         )
         .fetch_one(&mut self.connection)
         .await?;
@@ -143,6 +152,19 @@ impl BatchSession {
             &row.period_ends.unwrap_or_default(),
             &row.period_rankings.unwrap_or_default(),
         )?;
+        layouts.keep_only(|ranking_id| periods.iter().any(|period| period.ranking_id == Some(ranking_id)));
+        let bounds = row.layout_rank_keys.unwrap_or_default().into_iter().zip(row.layout_tie_keys.unwrap_or_default());
+        let bounds: Vec<Key> = bounds
+            .zip(row.layout_user_keys.unwrap_or_default())
+            .map(|((rank_key, tie_key), user_key)| (rank_key, tie_key, user_key))
+            .collect();
+        let places = row.layout_buckets.unwrap_or_default();
+        let changed = row.layout_rankings.unwrap_or_default().into_iter().zip(row.layout_times.unwrap_or_default());
+        for ((ranking_id, at), (buckets, bounds)) in changed.zip(places.chunks(PLACES).zip(bounds.chunks(PLACES))) {
+            let layout = Layout::new(at, buckets.to_vec(), bounds.to_vec())
+                .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is damaged")))?;
+            layouts.put(ranking_id, layout);
+        }
         let user_ids = row.user_ids.unwrap_or_default();
         let banned = row.are_banned.unwrap_or_default();
         let player = |(id, is_banned): (Option<i64>, Option<bool>)| Player {
@@ -234,9 +256,11 @@ impl BatchSession {
         begun: &Begun,
         events: &[Pending],
         decisions: &Decisions,
+        layouts: &Layouts,
     ) -> Result<Outcome> {
         let Begun { facts, state, .. } = begun;
         let columns = Columns::of(facts, source, events, decisions);
+        let rows = BucketRows::of(facts, decisions, layouts)?;
         let keep_ids =
             (source == Source::Live).then_some(PgInterval { months: 0, days: KEEP_IDS_DAYS, microseconds: 0 });
         let row = sqlx::query_file!(
@@ -264,11 +288,20 @@ impl BatchSession {
             &columns.kept_details,
             &columns.entry_rankings,
             &columns.entry_users,
-            &columns.entry_was_keys as &[Option<i64>],
-            &columns.entry_was_ties as &[Option<i64>],
+            &columns.entry_are_new,
             &columns.entry_keys,
             &columns.entry_ties,
             &columns.entry_zeros,
+            &rows.buckets,
+            &rows.firsts,
+            &rows.kepts,
+            &rows.rankings,
+            &rows.rank_keys,
+            &rows.tie_keys,
+            &rows.user_keys,
+            &rows.count_rankings,
+            &rows.count_buckets,
+            &rows.count_changes,
         )
         .fetch_one(&mut self.connection)
         .await;
@@ -292,7 +325,6 @@ impl BatchSession {
                 batch,
                 transaction_ids: row.transaction_ids.unwrap_or_default(),
                 quarantine_ids: row.quarantine_ids.unwrap_or_default(),
-                crowded: row.crowded,
             })
         }))
     }
@@ -331,8 +363,7 @@ struct Columns {
     kept_details: Vec<String>,
     entry_rankings: Vec<i64>,
     entry_users: Vec<i64>,
-    entry_was_keys: Vec<Option<i64>>,
-    entry_was_ties: Vec<Option<i64>>,
+    entry_are_new: Vec<bool>,
     entry_keys: Vec<i64>,
     entry_ties: Vec<i64>,
     entry_zeros: Vec<bool>,
@@ -356,8 +387,7 @@ impl Columns {
         for change in &decisions.changes {
             columns.entry_rankings.push(change.ranking_id);
             columns.entry_users.push(facts.players[change.player].id.unwrap_or_default());
-            columns.entry_was_keys.push(change.was.map(|was| was.rank_key));
-            columns.entry_was_ties.push(change.was.map(|was| was.tie_key));
+            columns.entry_are_new.push(change.was.is_none());
             columns.entry_keys.push(change.now.rank_key);
             columns.entry_ties.push(change.now.tie_key);
             columns.entry_zeros.push(change.now.only_zeros);
@@ -377,6 +407,71 @@ impl Columns {
             let (key, tie) = standing.was.unzip();
             self.standings.extend([Some(standing.period_id), Some(standing.score), key, tie]);
         }
+    }
+}
+
+/// Bucket rows that go and come with changed entries, and what that makes of the counts, as
+/// `write_entries` takes them: ordered by bucket, in each first those that go.
+#[derive(Debug, Default)]
+struct BucketRows {
+    /// The buckets, each once.
+    buckets: Vec<i16>,
+    /// Place of the first row of each bucket, from 1.
+    firsts: Vec<i32>,
+    /// Place of the first row that comes.
+    kepts: Vec<i32>,
+    rankings: Vec<i64>,
+    rank_keys: Vec<i64>,
+    tie_keys: Vec<i64>,
+    user_keys: Vec<i64>,
+    count_rankings: Vec<i64>,
+    count_buckets: Vec<i16>,
+    count_changes: Vec<i32>,
+}
+
+impl BucketRows {
+    fn of(facts: &Facts, decisions: &Decisions, layouts: &Layouts) -> Result<Self> {
+        let mut all: Vec<(i16, bool, i64, Key)> = Vec::with_capacity(2 * decisions.changes.len());
+        let mut counts: BTreeMap<(i64, i16), i32> = BTreeMap::new();
+        for change in &decisions.changes {
+            let ranking_id = change.ranking_id;
+            let layout = layouts
+                .get(ranking_id)
+                .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is not known")))?;
+            let user_key = -facts.players[change.player].id.unwrap_or_default();
+            let key = |entry: Entry| (entry.rank_key, entry.tie_key, user_key);
+            let (was, now) = (change.was.map(key), key(change.now));
+            if was == Some(now) {
+                continue;
+            }
+            for (key, comes) in was.map(|was| (was, false)).into_iter().chain([(now, true)]) {
+                let bucket = layout.bucket_of(key);
+                all.push((bucket, comes, ranking_id, key));
+                *counts.entry((ranking_id, bucket)).or_default() += if comes { 1 } else { -1 };
+            }
+        }
+        all.sort_unstable();
+        let mut rows = Self::default();
+        for (n, (bucket, comes, ranking_id, (rank_key, tie_key, user_key))) in all.into_iter().enumerate() {
+            if rows.buckets.last() != Some(&bucket) {
+                rows.buckets.push(bucket);
+                rows.firsts.push(place(n));
+                rows.kepts.push(place(n));
+            }
+            if !comes && let Some(kept) = rows.kepts.last_mut() {
+                *kept = place(n + 1);
+            }
+            rows.rankings.push(ranking_id);
+            rows.rank_keys.push(rank_key);
+            rows.tie_keys.push(tie_key);
+            rows.user_keys.push(user_key);
+        }
+        for ((ranking_id, bucket), change) in counts.into_iter().filter(|(_, change)| *change != 0) {
+            rows.count_rankings.push(ranking_id);
+            rows.count_buckets.push(bucket);
+            rows.count_changes.push(change);
+        }
+        Ok(rows)
     }
 }
 

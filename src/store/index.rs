@@ -296,7 +296,10 @@ impl LoadSnapshot {
     /// user id.
     pub(crate) async fn keys(&mut self, mut take: impl FnMut(i64, i64, i64) -> Result<()> + Send) -> Result<()> {
         let ranking_id = self.ranking.ranking_id;
-        for bucket in (0..100).rev() {
+        let buckets = sqlx::query_scalar!("SELECT buckets FROM centile_store.rankings WHERE id = $1", ranking_id)
+            .fetch_one(&mut self.connection)
+            .await?;
+        for bucket in buckets.into_iter().rev() {
             // COPY takes no parameters. Both values are integers of our own.
             let copy = format!(
                 "COPY (SELECT rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket_{bucket:02} WHERE ranking_id = {ranking_id} \

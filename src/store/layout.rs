@@ -1,30 +1,15 @@
 //! Layouts in the database: each step is one short transaction under the board's structure lock.
 
 use super::Store;
-use crate::Result;
+use crate::{Error, Result};
 
-/// A stripe that should stand in another bucket.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StripeMove {
-    /// Its lower bound.
-    rank_key: i64,
-    tie_key: i64,
-    user_key: i64,
-    pub(crate) from_bucket: i16,
-    to_bucket: i16,
-    /// Rows that it has.
-    pub(crate) players: i64,
-    /// Whether it should be cut first.
-    pub(crate) is_large: bool,
-}
-
-/// What a step has done to the stripes of buckets.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Tidied {
-    /// Stripes that were cut off others, or joined to them.
-    pub(crate) changes: u64,
-    /// How many of the buckets it came to.
-    pub(crate) buckets: usize,
+/// The players of a ranking by bucket, in one snapshot.
+#[derive(Debug)]
+pub(crate) struct Occupied {
+    /// Number of the layout.
+    pub(crate) layout: i32,
+    /// Players of each bucket by place, lowest first.
+    pub(crate) players: Vec<u64>,
 }
 
 /// A ranking that is its period's current one.
@@ -75,58 +60,70 @@ impl Store {
         Ok(rankings)
     }
 
-    /// Buckets of a ranking with stripes to be split or merged, the one with the largest stripe first.
-    pub(crate) async fn buckets_to_tidy(&self, ranking_id: i64) -> Result<Vec<i16>> {
-        let buckets = sqlx::query_scalar!(
-            r#"SELECT bucket AS "bucket!" FROM centile_store.buckets_to_tidy($1) AS bucket"#,
+    /// How many players each bucket of a ranking has. `None` when the ranking is not its period's any more.
+    pub(crate) async fn occupied(&self, ranking_id: i64) -> Result<Option<Occupied>> {
+        let row = sqlx::query!(
+            r#"SELECT g.layout, centile_store.bucket_totals(g.id) AS "players!"
+               FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id WHERE g.id = $1"#,
             ranking_id
         )
-        .fetch_all(&self.readers)
+        .fetch_optional(&self.readers)
         .await?;
-        Ok(buckets)
+        let Some(row) = row else { return Ok(None) };
+        let players = row.players.into_iter().map(u64::try_from).collect::<Result<_, _>>().map_err(|_| {
+            Error::Internal(format!("ranking {ranking_id} counts fewer than no players; `centile verify` names where"))
+        })?;
+        Ok(Some(Occupied { layout: row.layout, players }))
     }
 
-    /// Splits stripes past `largest` times the target in these buckets and merges small ones, from the first bucket on, as far as one
-    /// short step can.
-    pub(crate) async fn tidy_buckets(&self, ranking_id: i64, buckets: &[i16], largest: f64) -> Result<Tidied> {
-        let tidied = sqlx::query!(
-            r#"SELECT changes AS "changes!", buckets AS "buckets!" FROM centile_store.tidy_buckets($1, $2, $3)"#,
-            ranking_id,
-            buckets,
-            largest
-        )
-        .fetch_one(&self.keepers)
-        .await?;
-        Ok(Tidied { changes: tidied.changes.unsigned_abs().into(), buckets: tidied.buckets.unsigned_abs() as usize })
-    }
-
-    /// The next stripes to be moved, in the order in which they can be.
-    pub(crate) async fn stripe_moves(&self, ranking_id: i64) -> Result<Vec<StripeMove>> {
-        let moves = sqlx::query_as!(
-            StripeMove,
-            r#"SELECT rank_key AS "rank_key!", tie_key AS "tie_key!", user_key AS "user_key!",
-                      from_bucket AS "from_bucket!", to_bucket AS "to_bucket!", players AS "players!", is_large AS "is_large!"
-               FROM centile_store.stripe_moves($1)"#,
-            ranking_id
-        )
-        .fetch_all(&self.readers)
-        .await?;
-        Ok(moves)
-    }
-
-    /// Moves a stripe; gives the rows it has. `None`, and nothing done, when the layout is another by now.
-    pub(crate) async fn move_stripe(&self, ranking_id: i64, stripe: StripeMove) -> Result<Option<u64>> {
-        let StripeMove { rank_key, tie_key, user_key, to_bucket, .. } = stripe;
+    /// Moves up to so many rows of the bucket at a place to the one beside it; gives how many. `None`, and nothing done, when the
+    /// layout is another by now.
+    pub(crate) async fn move_boundary(
+        &self,
+        ranking_id: i64,
+        layout: i32,
+        from: usize,
+        to: usize,
+        rows: u64,
+    ) -> Result<Option<u64>> {
         let moved = sqlx::query_scalar!(
-            "SELECT centile_store.move_stripe($1, $2, $3, $4, $5)",
+            "SELECT centile_store.move_boundary($1, $2, $3, $4, $5)",
             ranking_id,
-            rank_key,
-            tie_key,
-            user_key,
-            to_bucket
+            layout,
+            place(from),
+            place(to),
+            i32::try_from(rows).unwrap_or(i32::MAX)
         )
         .fetch_one(&self.keepers)
         .await?;
-        Ok(moved.map(i64::unsigned_abs))
+        Ok(moved.map(|rows| rows.unsigned_abs().into()))
     }
+
+    /// Puts an empty bucket beside another one; `false`, and nothing done, when the layout is another by now or the bucket is not
+    /// empty.
+    pub(crate) async fn reposition_bucket(
+        &self,
+        ranking_id: i64,
+        layout: i32,
+        from: usize,
+        beside: usize,
+        is_above: bool,
+    ) -> Result<bool> {
+        let done = sqlx::query_scalar!(
+            r#"SELECT centile_store.reposition_bucket($1, $2, $3, $4, $5) AS "done!""#,
+            ranking_id,
+            layout,
+            place(from),
+            place(beside),
+            is_above
+        )
+        .fetch_one(&self.keepers)
+        .await?;
+        Ok(done)
+    }
+}
+
+/// A place as SQL counts it, from 1.
+fn place(index: usize) -> i32 {
+    i32::try_from(index + 1).unwrap_or(i32::MAX)
 }

@@ -46,7 +46,7 @@ use migrate::Edition;
 use pool::Pool;
 use pooler::Opening;
 
-/// Connections of whoever keeps layouts: the timer, and whoever is told of a crowded stripe.
+/// Connections for the steps that change a layout: those of the timer, and of an import that ends.
 const KEEPER_CONNECTIONS: u32 = 2;
 /// Connections for rounds of the rank indexes, and for names.
 const ROUND_CONNECTIONS: u32 = 6;
@@ -68,8 +68,8 @@ pub(crate) struct Store {
     writers: Pool,
     /// For scores.
     recorders: Pool,
-    /// For the steps that change a layout: what a connection does for the first time is planned while the structure lock is held, 31 ms
-    /// in place of 8 for a stripe of 400 rows. Here the plans are there.
+    /// For the steps that change a layout. A connection makes its plans at the first step, while it
+    /// holds the structure lock; here they are kept.
     keepers: Pool,
     /// How to connect for long work, past any pooler: a session for itself, and no limit on the time of a statement.
     patient: PgConnectOptions,
@@ -106,9 +106,9 @@ impl Store {
             ("default_transaction_isolation", "read committed"),
         ];
         // What is found newest first must be found in the order of its index: a bitmap would gather every version that a snapshot
-        // held elsewhere still keeps, and sort them, where the newest is the first. And nothing here takes long enough for another
-        // process to be started for it: that alone takes twenty times as long as a rank, and was planned for a count within the
-        // few hundred rows of a stripe once its bucket had grown large.
+        // held elsewhere still keeps, and sort them, where the newest is the first. And no statement here takes long enough for a
+        // parallel worker to pay: starting one takes twenty times as long as a rank, and the planner did so to count the rows of a
+        // large bucket.
         let quick =
             [&everywhere[..], &[("enable_bitmapscan", "off"), ("max_parallel_workers_per_gather", "0")]].concat();
         // Each statement of a reader is a look-up by key, whose plan no value changes; nor may it stay a scan that was made

@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use sqlx::types::Json;
 
 use super::{
@@ -9,7 +10,7 @@ use super::{
     period::{MeantPeriod, RankingRef},
 };
 use crate::{
-    Error, Result,
+    Error, Result, key,
     rank::{AnsweredBy, Bar, Row},
 };
 
@@ -26,9 +27,12 @@ pub(crate) struct Version {
 
 impl Version {
     /// Its outside form: opaque, without the characters that an `ETag` or a cache key could trip over.
+    /// The lanes' batches stand in it as the first eight bytes of their SHA-256, so that its length
+    /// does not grow with the lanes.
     pub(crate) fn text(&self) -> String {
         let batches: Vec<String> = self.batches.iter().map(ToString::to_string).collect();
-        format!("{}.{}.{}", self.epoch, self.layout, batches.join("-"))
+        let digest = Sha256::digest(batches.join("-"));
+        format!("{}.{}.{}", self.epoch, self.layout, key::hex(&digest[..8]))
     }
 }
 
@@ -120,10 +124,9 @@ struct StandingRow {
     avatar: Option<String>,
     score: Option<i64>,
     reached_at: Option<DateTime<Utc>>,
-    bucket: Option<i16>,
-    other_stripes: Option<i64>,
-    are_below: Option<bool>,
-    in_stripe: Option<Vec<i64>>,
+    place: Option<i32>,
+    counted: Option<Vec<i64>>,
+    from_below: Option<bool>,
     beside_equals: Option<Vec<i64>>,
     is_shared: bool,
     epoch: Option<String>,
@@ -146,16 +149,14 @@ pub(crate) struct BucketStanding {
     pub(crate) score: Option<i64>,
     /// When it was reached.
     pub(crate) reached_at: Option<DateTime<Utc>>,
-    /// The player's bucket.
-    pub(crate) bucket: Option<i16>,
-    /// Players in higher stripes of the bucket, or in the player's and lower ones.
-    pub(crate) other_stripes: Option<i64>,
-    /// Whether these are the lower ones.
-    pub(crate) are_below: Option<bool>,
-    /// Players of the stripe with a better score, above the player, and with the same score or a better one.
-    pub(crate) in_stripe: Option<Vec<i64>>,
-    /// Where ranks are shared and players with the same score stand in other stripes: players of the ranking with a better score, and
-    /// with the same score or a better one.
+    /// Place of the player's bucket, from 1 for the lowest.
+    pub(crate) place: Option<i32>,
+    /// Rows of the bucket from one of its ends: see `centile_store.count_in_bucket`.
+    pub(crate) counted: Option<Vec<i64>>,
+    /// Whether they are counted from the lower end.
+    pub(crate) from_below: Option<bool>,
+    /// Where ranks are shared and players with the same score may stand in other buckets: players of
+    /// the ranking with a better score, and with the same score or a better one.
     pub(crate) beside_equals: Option<Vec<i64>>,
     /// Whether players with the same score share a rank.
     pub(crate) is_shared: bool,
@@ -321,10 +322,9 @@ impl Store {
                 avatar: row.avatar,
                 score: row.score,
                 reached_at: row.reached_at,
-                bucket: row.bucket,
-                other_stripes: row.other_stripes,
-                are_below: row.are_below,
-                in_stripe: row.in_stripe,
+                place: row.place,
+                counted: row.counted,
+                from_below: row.from_below,
                 beside_equals: row.beside_equals,
                 is_shared: row.is_shared,
                 neighbours: row.neighbours.map(|Json(neighbours)| neighbours).unwrap_or_default(),

@@ -15,6 +15,8 @@ const PLAYERS_AT_ONCE: i32 = 2_000;
 pub(crate) struct Rebuilder {
     connection: PgConnection,
     board_id: i32,
+    /// Writer lanes of the board.
+    lanes: i16,
     /// What is being built.
     pub(crate) ranking_id: i64,
     /// The ledger's row up to which it is known to hold everything.
@@ -29,7 +31,9 @@ impl Store {
     pub(crate) async fn rebuilder(&self, board_id: i32, period_id: i64) -> Result<Rebuilder> {
         let mut connection = self.patient_connection().await?;
         let begun = sqlx::query!(
-            r#"SELECT ranking_id AS "ranking_id!", ledger_end AS "ledger_end!" FROM centile_store.begin_rebuild($1)"#,
+            r#"SELECT r.ranking_id AS "ranking_id!", r.ledger_end AS "ledger_end!", b.lanes
+               FROM centile_store.boards b CROSS JOIN centile_store.begin_rebuild($2) r WHERE b.id = $1"#,
+            board_id,
             period_id
         )
         .fetch_one(&mut connection)
@@ -37,6 +41,7 @@ impl Store {
         Ok(Rebuilder {
             connection,
             board_id,
+            lanes: begun.lanes,
             ranking_id: begun.ranking_id,
             reached: begun.ledger_end,
             batches: Vec::new(),
@@ -69,7 +74,7 @@ impl Rebuilder {
         Ok(entries.unsigned_abs())
     }
 
-    /// Lays the players out: stripes, bucket rows and counts. Gives how many players.
+    /// Lays the players out: bounds, bucket rows and counts. Gives how many players.
     pub(crate) async fn fill_buckets(&mut self) -> Result<u64> {
         let players = sqlx::query_scalar!(r#"SELECT centile_store.fill_buckets($1) AS "players!""#, self.ranking_id)
             .fetch_one(&mut self.connection)
@@ -82,21 +87,25 @@ impl Rebuilder {
         let end = sqlx::query_scalar!(r#"SELECT centile_store.settled_ledger_end($1) AS "end!""#, self.board_id)
             .fetch_one(&mut self.connection)
             .await?;
-        let (mut caught, mut after_user) = (0, 0);
-        loop {
-            let step = sqlx::query!(
-                r#"SELECT players AS "players!", last_user FROM centile_store.catch_up($1, $2, $3, $4, $5)"#,
-                self.ranking_id,
-                self.reached,
-                end,
-                after_user,
-                PLAYERS_AT_ONCE
-            )
-            .fetch_one(&mut self.connection)
-            .await?;
-            let Some(last_user) = step.last_user else { break };
-            caught += step.players.unsigned_abs();
-            after_user = last_user;
+        let mut caught = 0;
+        for lane in 0..self.lanes {
+            let mut after_user = 0;
+            loop {
+                let step = sqlx::query!(
+                    r#"SELECT players AS "players!", last_user FROM centile_store.catch_up($1, $2, $3, $4, $5, $6)"#,
+                    self.ranking_id,
+                    lane,
+                    self.reached,
+                    end,
+                    after_user,
+                    PLAYERS_AT_ONCE
+                )
+                .fetch_one(&mut self.connection)
+                .await?;
+                let Some(last_user) = step.last_user else { break };
+                caught += step.players.unsigned_abs();
+                after_user = last_user;
+            }
         }
         self.reached = end;
         Ok(caught)

@@ -8,13 +8,14 @@ mod timer;
 
 use std::collections::BTreeSet;
 
+use rand::{SeedableRng as _, rngs::StdRng};
 use sqlx::PgPool;
 
-use crate::support::{Ran, TestDb, run};
+use crate::support::{Ran, TestDb, layout, run};
 
-/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five stripes in `all_time`, two weeks that are over, and a ban, a void and a reset.
+/// A board of 300 players (`p001` has the internal id 1, and so on) with two lanes and five buckets in `all_time`, two weeks that are over, and a ban, a void and a reset.
 const PAST: &str = "
-    SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_layout_bounds => '{20,60,100,140}');
+    SELECT centile.create_board('arena', p_periods => '{all_time,week}', p_lanes => 2::smallint, p_layout_bounds => '{80,110,130,150}');
     SELECT centile.ensure_users(ARRAY(SELECT 'p' || lpad(n::text, 3, '0') FROM generate_series(1, 300) n));
     SELECT centile.ensure_ledger_months('2024-01-01', '2024-02-28');
     SELECT centile.open_periods(1, '{2024-01-03 12:00Z,2024-01-10 12:00Z}');
@@ -80,7 +81,7 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     ("UPDATE rankings SET released_at = now() WHERE id = $r", &["ranking"], "let go"),
     ("DELETE FROM leaderboard WHERE ranking_id = $r AND user_id = 7", &["entry missing"], "player p007 (7)"),
     (
-        "INSERT INTO leaderboard SELECT ranking_id, 5, score, rank_key, tie_key, reached_at, only_zeros
+        "INSERT INTO leaderboard SELECT ranking_id, 5, score, rank_key, tie_key, reached_at, lane, only_zeros
          FROM leaderboard WHERE ranking_id = $r AND user_id = 7",
         &["entry unexpected"],
         "player p005 (5): should be nothing",
@@ -116,27 +117,27 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
         "player p007 (7)",
     ),
     (
-        "INSERT INTO leaderboard_bucket SELECT bucket, ranking_id, rank_key, tie_key, -5
+        "INSERT INTO leaderboard_bucket SELECT bucket, lane, ranking_id, rank_key, tie_key, -5
          FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7",
         &["bucket row unexpected"],
         "player p005 (5): should be nothing",
     ),
     (
         "WITH moved AS (DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7 RETURNING *)
-         INSERT INTO leaderboard_bucket SELECT 3, ranking_id, rank_key, tie_key, user_key FROM moved",
+         INSERT INTO leaderboard_bucket SELECT 3, lane, ranking_id, rank_key, tie_key, user_key FROM moved",
         &["bucket row misplaced"],
-        "\"bucket\":3",
+        "\"bucket\":3,",
     ),
     (
-        "INSERT INTO leaderboard_bucket SELECT 3, ranking_id, rank_key, tie_key, user_key
+        "INSERT INTO leaderboard_bucket SELECT 3, lane, ranking_id, rank_key, tie_key, user_key
          FROM leaderboard_bucket WHERE ranking_id = $r AND user_key = -7",
         &["bucket row misplaced"],
         "player p007 (7)",
     ),
     (
-        "UPDATE stripe_counts SET counts[1] = counts[1] + 1 WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
-        &["stripe count"],
-        "bucket 50, stripe 1",
+        "UPDATE bucket_counts SET counts[4] = counts[4] + 1 WHERE ranking_id = $r AND lane = 1",
+        &["bucket count"],
+        "bucket 3: should be 0, is 1",
     ),
     (
         "UPDATE bucket_counts SET counts[51] = counts[51] - 2 WHERE ranking_id = $r AND lane = 1",
@@ -144,34 +145,111 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
         "bucket 50",
     ),
     (
-        "UPDATE stripe_counts SET counts = counts || 3 WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
+        "UPDATE bucket_counts SET counts[51] = counts[51] - 1, counts[71] = counts[71] + 1 WHERE ranking_id = $r AND lane = 0",
+        &["bucket count"],
+        "bucket 70",
+    ),
+    (
+        "DELETE FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
+        &["bucket count", "lane rows"],
+        "bucket counts of lane 1: should be 1, is 0",
+    ),
+    (
+        "INSERT INTO bucket_counts SELECT ranking_id, lane, revision + 1, counts FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
+        &["lane rows"],
+        "bucket counts of lane 1: should be 1, is 2",
+    ),
+    (
+        "INSERT INTO bucket_counts SELECT ranking_id, 2, revision, counts FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
+        &["lane rows"],
+        "bucket counts of lane 2, which the board has not: should be 0, is 1",
+    ),
+    (
+        "UPDATE bucket_counts SET lane = 2 WHERE ranking_id = $r AND lane = 1",
+        &["bucket count", "lane rows"],
+        "bucket counts of lane 2, which the board has not: should be 0, is 1",
+    ),
+    (
+        "UPDATE rankings SET lanes = 1 WHERE id = $r",
+        &["bucket count", "lane rows"],
+        "lanes of the ranking: should be 2, is 1",
+    ),
+    (
+        "UPDATE rankings SET low_rank_keys[1] = -1 WHERE id = $r",
         &["layout"],
-        "numbers in the counts of bucket 50, lane 1",
+        "lowest bound: should be \"the least key\", is [-1,",
     ),
     (
-        "DELETE FROM stripe_counts WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
-        &["lane rows", "stripe count"],
-        "stripe counts of bucket 50, lane 1",
+        // No place for the players of the lowest bucket.
+        "UPDATE rankings SET low_rank_keys[1] = 80 WHERE id = $r",
+        &["bucket count", "layout"],
+        "lowest bound",
+    ),
+    ("UPDATE rankings SET low_tie_keys[1] = 0 WHERE id = $r", &["layout"], "lowest bound"),
+    ("UPDATE rankings SET low_user_keys[1] = 0 WHERE id = $r", &["layout"], "lowest bound"),
+    (
+        "UPDATE rankings SET low_rank_keys[3] = 1000 WHERE id = $r",
+        &["bucket count", "bucket row misplaced", "layout"],
+        "bound of place 4",
+    ),
+    ("UPDATE rankings SET low_rank_keys[100] = 0 WHERE id = $r", &["bucket count", "bucket row misplaced", "layout"], "or higher"),
+    (
+        // The bound passes one player, of whom the key is the whole difference.
+        "UPDATE rankings SET low_rank_keys[5] = b.rank_key, low_tie_keys[5] = b.tie_key, low_user_keys[5] = b.user_key + 1
+         FROM (SELECT * FROM leaderboard_bucket WHERE ranking_id = $r AND bucket = 30
+               ORDER BY rank_key, tie_key, user_key LIMIT 1) b
+         WHERE id = $r",
+        &["bucket count", "bucket row misplaced"],
+        "\"bucket\":70,",
     ),
     (
-        "INSERT INTO stripe_counts SELECT ranking_id, bucket, lane, counts, revision + 1
-         FROM stripe_counts WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
-        &["lane rows"],
-        "stripe counts of bucket 50, lane 1",
+        "UPDATE rankings SET buckets[3] = 10 WHERE id = $r",
+        &["bucket count", "bucket row misplaced", "layout"],
+        "places of bucket 10: should be 1, is 2",
     ),
     (
-        "INSERT INTO bucket_counts SELECT ranking_id, lane, counts, revision + 1 FROM bucket_counts WHERE ranking_id = $r AND lane = 1",
-        &["lane rows"],
-        "bucket counts of lane 1",
+        "UPDATE rankings SET buckets[3] = 10 WHERE id = $r",
+        &["bucket count", "bucket row misplaced", "layout"],
+        "places of bucket 50: should be 1, is 0",
     ),
-    ("UPDATE stripes SET stripe = 3 WHERE ranking_id = $r AND bucket = 50", &["layout"], "should be 1, is 3"),
-    ("DELETE FROM stripes WHERE ranking_id = $r AND bucket = 10", &["layout"], "lowest stripe"),
     (
-        "UPDATE stripes SET bucket = 99 WHERE ranking_id = $r AND bucket = 70",
-        &["bucket count", "bucket row misplaced", "lane rows", "layout"],
-        "99 or higher",
+        "UPDATE rankings SET buckets[2] = buckets[3], buckets[3] = buckets[2] WHERE id = $r",
+        &["bucket count", "bucket row misplaced"],
+        "bucket 90",
     ),
+    // Buckets without players.
+    ("UPDATE rankings SET buckets[99] = buckets[100] WHERE id = $r", &["layout"], "places of bucket 99: should be 1, is 2"),
 ];
+
+/// Replaces the all-time ranking by one with the layout that [`DAMAGE`] speaks of: buckets 10, 90,
+/// 50, 70 and 30, from low to high, begin at the bounds of the board.
+async fn lay_out(db: &TestDb) {
+    db.execute(
+        "UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
+         UPDATE centile_store.rankings r SET released_at = now()
+         WHERE NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id);
+         UPDATE centile_store.rankings r
+         SET buckets = '{10,90,50,70,30}' || ARRAY(SELECT n::smallint FROM generate_series(0, 99) n
+                                                   WHERE n <> ALL ('{10,90,50,70,30}') ORDER BY n)
+         FROM centile_store.periods p WHERE p.ranking_id = r.id AND p.kind = 'all_time';
+         SELECT centile_store.recompute_entries(lane::smallint, ARRAY[ranking_id],
+                    ARRAY(SELECT id FROM centile_store.users WHERE lane_hash % 2 = lane))
+         FROM centile_store.periods CROSS JOIN generate_series(0, 1) lane WHERE kind = 'all_time'",
+    )
+    .await;
+}
+
+/// Brings the players of the all-time ranking into many buckets, in no order of their numbers.
+async fn scatter(pool: &PgPool) {
+    let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods WHERE kind = 'all_time'")
+        .fetch_one(pool)
+        .await
+        .unwrap();
+    let mut connection = pool.acquire().await.unwrap();
+    layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(1), layout::MANY).await;
+    let (_, players) = layout::occupied(&mut connection, ranking).await;
+    assert!(players.iter().filter(|players| **players > 0).count() > 3, "{players:?}");
+}
 
 /// Does damage to the all-time ranking.
 async fn damage(db: &TestDb, pool: &PgPool, statement: &str) {
@@ -192,16 +270,7 @@ async fn every_kind_of_damage_is_named_and_rebuilt() {
     assert!(told.lines().all(|line| line.ends_with("ok")), "{told}");
     ranks_are_right(&pool, "all_time").await;
     for (statement, wanted, words) in DAMAGE {
-        // The layout that the statements speak of.
-        db.execute(
-            "UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
-             UPDATE centile_store.rankings r SET released_at = now()
-             WHERE NOT EXISTS (SELECT FROM centile_store.periods p WHERE p.ranking_id = r.id);
-             SELECT centile_store.recompute_entries(lane::smallint, ARRAY[ranking_id],
-                        ARRAY(SELECT id FROM centile_store.users WHERE lane_hash % 2 = lane))
-             FROM centile_store.periods CROSS JOIN generate_series(0, 1) lane WHERE kind = 'all_time'",
-        )
-        .await;
+        lay_out(&db).await;
         damage(&db, &pool, statement).await;
         let found = verify(&db, &[]);
         assert_eq!(found.code, Some(1), "{statement}: {found:?}");
@@ -220,6 +289,9 @@ async fn every_kind_of_damage_is_named_and_rebuilt() {
         ranks_are_right(&pool, "all_time").await;
     }
     verify(&db, &[]).well();
+    scatter(&pool).await;
+    verify(&db, &[]).well();
+    ranks_are_right(&pool, "all_time").await;
 }
 
 #[tokio::test]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use rand::{SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, query_as, query_scalar};
 
-use crate::support::{TestDb, run, spawn_serve};
+use crate::support::{TestDb, layout, run, spawn_serve};
 
 /// A row: what, value, statement.
 type Step = (String, Option<String>, Option<String>);
@@ -22,15 +23,19 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
         ("tiebreak", &["--ties", "tiebreak", "--mode", "latest", "--lanes", "3"]),
     ] {
         run(&db, &[&["board", "create", board, "--periods", "all_time,week"], flags].concat()).well();
-        // Enough players for several stripes and buckets, some of them with equal scores.
+        // Some of the players have equal scores.
         db.execute(&format!(
-            "UPDATE centile_store.boards SET stripe_target = 5, balance_from = 50;
-             SELECT centile.ensure_users(array_agg('p' || n)) FROM generate_series(1, 100) n;
+            "SELECT centile.ensure_users(array_agg('p' || n)) FROM generate_series(1, 100) n;
              SELECT count(*) FROM generate_series(1, 100) n CROSS JOIN LATERAL testing.submit_score('{board}', 'p' || n, n % 15)"
         ))
         .await;
     }
-    run(&db, &["maintain"]).well();
+    // Several buckets, in no order of their numbers; bounds among equal scores too.
+    let rankings: Vec<i64> = query_scalar("SELECT ranking_id FROM centile.periods").fetch_all(&pool).await.unwrap();
+    let mut random = StdRng::seed_from_u64(1);
+    for ranking in rankings {
+        layout::scatter(&mut pool.acquire().await.unwrap(), ranking, &mut random, layout::MANY).await;
+    }
     let serve = spawn_serve(&db, None, &[]).await;
     let mut buckets = std::collections::BTreeSet::new();
     for board in ["shared", "first", "tiebreak"] {
@@ -55,23 +60,29 @@ async fn the_steps_add_up_to_the_rank_and_each_statement_gives_its_value() {
                 let number = |what: &str| -> i64 { value[what].parse().unwrap() };
                 let path = format!("/v1/boards/{board}/scores/{player}?period={period}");
                 let told: Value = serve.client.get(serve.at(&path)).send().await.unwrap().json().await.unwrap();
-                let sum = 1
-                    + number("players in higher buckets")
-                    + number("players in higher stripes")
-                    + number("rows above in the stripe");
+                let sum = 1 + number("players in better buckets") + number("rows above in the bucket");
                 assert_eq!(told["rank"], sum, "{board} {player}: {value:?}, {told}");
                 assert_eq!(told["rank"], number("rank"));
                 assert_eq!(told["position"], number("position"), "{board} {player}: {value:?}, {told}");
                 assert_eq!(told["score"], number("score"));
                 assert_eq!(told["version"], value["version"]);
                 assert_eq!(value["ties"], board);
+                let place: i64 = query_scalar(
+                    "SELECT array_position(buckets, $2::smallint)::bigint FROM centile_store.rankings WHERE id = $1",
+                )
+                .bind(number("ranking"))
+                .bind(number("bucket"))
+                .fetch_one(&pool)
+                .await
+                .unwrap();
+                assert_eq!(number("place of the bucket"), place);
                 buckets.insert(number("bucket"));
             }
         }
     }
     assert!(buckets.len() > 3, "{buckets:?}");
     let printed = run(&db, &["explain", "p40", "--board", "shared", "--period", "week"]).well();
-    for words in ["WHAT", "rows above in the stripe", "centile_store.count_in_stripe(", "all of these"] {
+    for words in ["WHAT", "rows above in the bucket", "centile_store.count_in_bucket(", "all of these"] {
         assert!(printed.contains(words), "{words} is not in {printed}");
     }
     run(&db, &["explain", "p40", "--board", "none"]).refused(1, &["no board \"none\""]);

@@ -10,12 +10,14 @@ use std::{
 };
 
 use futures::future::join_all;
+use rand::{SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{
     Serve, TestDb, amount, audit,
+    layout::{self, Step},
     load::{Load, PATIENT, key, parsed, stop_after},
     record::Record,
     redis_url, run_at, spawn_serve, verdict,
@@ -26,8 +28,8 @@ use crate::support::{
 const PART: Duration = Duration::from_secs(1);
 
 /// Compares all answers of a load with the ledger, and audits the rankings. Returns whether the load has met enough: every kind
-/// of question, repeated events, and many versions.
-async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str) -> bool {
+/// of question, repeated events, many versions, and a layout of number `layout` or higher: a new ranking has 1, a rebuilt one 2.
+async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str, layout: i64) -> bool {
     if record.answers.len() < amount(600, 20_000) {
         return false;
     }
@@ -39,7 +41,7 @@ async fn examine(db: &TestDb, load: &Load, record: &Record, what: &str) -> bool 
         && verdict.answers.values().all(|count| *count >= amount(5, 10))
         && verdict.versions > amount(50, 100)
         && verdict.repeated > 10
-        && verdict.layout > 1
+        && verdict.layout >= layout
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -57,7 +59,7 @@ async fn two_instances_and_four_lanes() {
         [spawn_serve(&db, Some(&redis), PATIENT).await, spawn_serve(&db, Some(&redis), PATIENT).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
-    load.run_until(PART, async |record| examine(&db, &load, record, "two instances, four lanes").await).await;
+    load.run_until(PART, async |record| examine(&db, &load, record, "two instances, four lanes", 1).await).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -71,71 +73,53 @@ async fn one_instance_and_one_lane() {
     .await;
     let instance = spawn_serve(&db, None, PATIENT).await;
     let load = Arc::new(Load::new(vec![instance.url.clone()], &["shared", "first"], key(db.url(), "admin")));
-    load.run_until(PART, async |record| examine(&db, &load, record, "one instance, one lane").await).await;
+    load.run_until(PART, async |record| examine(&db, &load, record, "one instance, one lane", 1).await).await;
 }
 
 /// What has been done to layouts so far.
 #[derive(Default)]
 struct Done {
-    changed: AtomicI64,
     moved: AtomicI64,
+    repositioned: AtomicI64,
     rebuilt: AtomicI64,
 }
 
 impl Done {
-    /// Stripes that were split or merged, stripes that were moved, rankings that were rebuilt.
+    /// Boundaries that were moved, buckets that got a new place, rankings that were rebuilt.
     fn counts(&self) -> [i64; 3] {
-        [&self.changed, &self.moved, &self.rebuilt].map(|count| count.load(Ordering::Relaxed))
+        [&self.moved, &self.repositioned, &self.rebuilt].map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Whether there was enough of everything for a test to have met it.
     fn is_enough(&self) -> bool {
-        let [changed, moved, rebuilt] = self.counts();
-        changed > 20 && moved > 20 && rebuilt > amount(4, 20)
+        let [moved, repositioned, rebuilt] = self.counts();
+        moved > 20 && repositioned > 20 && rebuilt > amount(4, 20)
     }
 }
 
-/// Splits, merges and moves stripes of a random ranking, one short step after the other.
-async fn keep_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
+/// Changes the layout of a random ranking, one short step after the other.
+async fn change_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) {
+    let seed = rand::random();
+    eprintln!("layouts from seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut connection = pool.acquire().await.expect("a connection");
     while !stop.is_cancelled() {
         let ranking: i64 = sqlx::query_scalar("SELECT ranking_id FROM centile.periods ORDER BY random() LIMIT 1")
-            .fetch_one(&pool)
+            .fetch_one(&mut *connection)
             .await
             .expect("a ranking");
-        let buckets: Vec<i16> = sqlx::query_scalar("SELECT * FROM centile_store.buckets_to_tidy($1)")
-            .bind(ranking)
-            .fetch_all(&pool)
-            .await
-            .expect("a look");
-        for bucket in buckets {
-            let tidied: i32 = sqlx::query_scalar("SELECT centile_store.tidy_stripes($1, $2)")
+        // It may have been replaced and removed since.
+        let occupied: Option<(i32, Option<Vec<i64>>)> =
+            sqlx::query_as("SELECT layout, centile_store.bucket_totals(id) FROM centile_store.rankings WHERE id = $1")
                 .bind(ranking)
-                .bind(bucket)
-                .fetch_one(&pool)
+                .fetch_optional(&mut *connection)
                 .await
-                .expect("a tidy bucket");
-            done.changed.fetch_add(tidied.into(), Ordering::Relaxed);
-        }
-        let plan: Vec<(i64, i64, i64, i16)> =
-            sqlx::query_as("SELECT rank_key, tie_key, user_key, to_bucket FROM centile_store.stripe_moves($1)")
-                .bind(ranking)
-                .fetch_all(&pool)
-                .await
-                .expect("a plan");
-        for (rank_key, tie_key, user_key, to_bucket) in plan {
-            let rows: Option<i64> = sqlx::query_scalar("SELECT centile_store.move_stripe($1, $2, $3, $4, $5)")
-                .bind(ranking)
-                .bind(rank_key)
-                .bind(tie_key)
-                .bind(user_key)
-                .bind(to_bucket)
-                .fetch_one(&pool)
-                .await
-                .expect("a move");
-            done.moved.fetch_add(rows.is_some().into(), Ordering::Relaxed);
-            if rows.is_none() {
-                break;
-            }
+                .expect("a look");
+        let Some((number, Some(players))) = occupied else { continue };
+        let Some(step) = layout::random_step(&mut random, &players) else { continue };
+        if layout::take(&mut connection, ranking, number, step).await.expect("a step").is_some() {
+            let count = if let Step::Move { .. } = step { &done.moved } else { &done.repositioned };
+            count.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -161,8 +145,7 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
          SELECT centile.create_board('first', p_mode => 'best', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 2::smallint);
-         UPDATE centile_store.boards SET stripe_target = 10, balance_from = 0",
+             p_periods => '{all_time,week}', p_lanes => 2::smallint)",
     )
     .await;
     let redis = redis_url().await;
@@ -175,7 +158,7 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     let load = Arc::new(Load::new(urls, &["shared", "first"], key(db.url(), "admin")));
     let mut record = load.begin().await;
     let (stop, done) = (CancellationToken::new(), Arc::new(Done::default()));
-    let keeping = tokio::spawn(keep_layouts(db.pool().await, stop.clone(), Arc::clone(&done)));
+    let keeping = tokio::spawn(change_layouts(db.pool().await, stop.clone(), Arc::clone(&done)));
     let rebuilders: &[&[&str]] = amount(&[&["shared", "first"]], &[&["shared"], &["first"]]);
     let rebuilding: Vec<_> = rebuilders
         .iter()
@@ -192,10 +175,13 @@ async fn layouts_that_are_kept_and_rankings_that_are_rebuilt() {
     for rebuilder in rebuilding {
         rebuilder.await.expect("boards are rebuilt");
     }
-    let [changed, moved, rebuilt] = done.counts();
-    let told = format!("{changed} stripes split or merged, {moved} moved, {rebuilt} rankings rebuilt");
+    let [moved, repositioned, rebuilt] = done.counts();
+    let told = format!("{moved} boundaries moved, {repositioned} buckets repositioned, {rebuilt} rankings rebuilt");
     eprintln!("{told}");
-    assert!(examine(&db, &load, &record, "layouts kept, rankings rebuilt").await, "too little was asked and answered");
+    assert!(
+        examine(&db, &load, &record, "layouts kept, rankings rebuilt", 3).await,
+        "too little was asked and answered"
+    );
     run_at(db.url(), &["verify"]).well();
 }
 

@@ -1,9 +1,9 @@
-//! The layout under a running service: split as scores arrive, moved on the timer, and what `centile maintain` says of it.
+//! The layout under a running service: kept on the timer as scores arrive, and what `centile maintain` says of it.
 
 use std::{fs, sync::Arc};
 
 use centile::local::PostgresOptions;
-use serde_json::json;
+use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;
 
@@ -16,61 +16,115 @@ use crate::{
     },
 };
 
-/// Waits until a statement says true.
-async fn until(pool: &PgPool, statement: &'static str, what: &str) {
-    wait::until(what, async || sqlx::query_scalar(statement).fetch_one(pool).await.unwrap()).await;
+/// Players of a unit in rankings of up to 100,000 players.
+const UNIT: i64 = 1_000;
+
+/// Players of the fullest bucket of a ranking, and of all buckets.
+async fn fullest(pool: &PgPool, ranking: i64) -> (i64, i64) {
+    let (_, players) = layout::occupied(&mut pool.acquire().await.unwrap(), ranking).await;
+    (players.iter().copied().max().unwrap(), players.iter().sum())
 }
 
-#[tokio::test]
-async fn newcomers_on_one_score_are_split_while_they_come() {
+/// Reads pages and players until `stop`. Every answer must agree with itself: positions follow each other, scores fall, and equals
+/// share a rank. Returns how many answers there were.
+async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
+    let mut answers = 0;
+    while !stop.is_cancelled() {
+        let get = async |path: String| -> Value {
+            let answer = serve.client.get(serve.at(&path)).send().await.unwrap();
+            assert!(answer.status() == 200 || answer.status() == 404, "{path}: {}", answer.status());
+            answer.json().await.unwrap()
+        };
+        let number = |row: &Value, name: &str| row[name].as_i64().unwrap_or_else(|| panic!("{name} of {row}"));
+        let from = 1 + answers * 331 % 6_000;
+        let page = get(format!("/v1/boards/arena/scores?from={from}&limit=200")).await;
+        let around = get(format!("/v1/boards/arena/scores/p{}?around=20", answers % 6_000)).await;
+        let list = |name: &str| around[name].as_array().into_iter().flatten();
+        let near: Vec<&Value> = list("above").chain(around.get("rank").map(|_| &around)).chain(list("below")).collect();
+        for rows in [page["scores"].as_array().into_iter().flatten().collect::<Vec<_>>(), near] {
+            for pair in rows.windows(2) {
+                let [above, below] =
+                    [pair[0], pair[1]].map(|row| ["position", "rank", "score"].map(|name| number(row, name)));
+                assert_eq!(above[0] + 1, below[0], "{pair:?}");
+                assert_eq!(below[1], if above[2] == below[2] { above[1] } else { below[0] }, "{pair:?}");
+                assert!(above[2] >= below[2], "{pair:?}");
+            }
+        }
+        answers += 1;
+    }
+    answers
+}
+
+/// Half of all newcomers have one score, the others less than anybody before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
+    const BULK: i64 = 1_000;
     let db = TestDb::new().await;
-    db.execute(
-        "SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 2::smallint);
-         UPDATE centile_store.boards SET stripe_target = 20",
-    )
-    .await;
-    // Without the timer: it is the writers who notice.
-    let serve = spawn_serve(&db, None, &PATIENT).await;
+    db.execute("SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 2::smallint)").await;
+    let serve = Arc::new(spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await);
     let key = key(db.url(), "server");
     let pool = db.pool().await;
-    for batch in 0..4 {
-        let events: Vec<_> = (0..1_000).map(|n| json!({"user_id": format!("p{batch}-{n}"), "points": 7})).collect();
-        let sent = serve
-            .client
-            .post(serve.at("/v1/boards/arena/scores"))
-            .bearer_auth(&key)
-            .json(&events)
-            .send()
+    let (written, stop) = (CancellationToken::new(), CancellationToken::new());
+    let reader = tokio::spawn(read(Arc::clone(&serve), stop.clone()));
+    let post = async |events: Vec<Value>| {
+        let sent = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&events).send();
+        let answer = sent.await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let answer: Value = answer.json().await.unwrap();
+        assert!(answer["results"].as_array().unwrap().iter().all(|result| result["status"] == "accepted"), "{answer}");
+    };
+    let score = |n: i64| if n % 2 == 0 { 7 } else { -n };
+    let write = async || {
+        for bulk in 0..6 {
+            let numbers = bulk * BULK..(bulk + 1) * BULK;
+            post(numbers.map(|n| json!({"user_id": format!("p{n}"), "points": score(n)})).collect()).await;
+            if bulk == 0 {
+                continue;
+            }
+            // Others play on meanwhile, so that the ranking is never at rest, until this bulk is spread.
+            wait::until("newcomers are spread", async || {
+                post(vec![json!({"user_id": "busy", "points": 1})]).await;
+                let ranking = sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods");
+                let (most, players) = fullest(&pool, ranking.fetch_one(&pool).await.unwrap()).await;
+                assert!(most * 10 <= UNIT * 18 + BULK * 10, "{most} in a bucket after {players}");
+                most * 10 <= UNIT * 18
+            })
+            .await;
+        }
+        written.cancel();
+    };
+    tokio::join!(write(), wait::within("all bulks", written.cancelled()));
+    let ranking: i64 =
+        sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
+    // Nobody writes any more, and buckets are empty: a lower bound holds.
+    wait::until("the ranking is at rest", async || fullest(&pool, ranking).await.0 * 10 <= UNIT * 13).await;
+    let layout = check_ranking(&mut pool.acquire().await.unwrap(), ranking, "newcomers").await;
+    assert!(layout.occupied().len() >= 5, "{:?}", layout.players());
+    stop.cancel();
+    assert!(reader.await.unwrap() > 20);
+    for n in [0, 1, 2, 999, 3_000, 3_001, 5_998, 5_999] {
+        let answer =
+            serve.client.get(serve.at(&format!("/v1/boards/arena/scores/p{n}?around=0"))).send().await.unwrap();
+        let answer: Value = answer.json().await.unwrap();
+        // Somebody has as many points as there was patience.
+        let busy: i64 = sqlx::query_scalar("SELECT score FROM centile.player_rank('arena', 'busy')")
+            .fetch_one(&pool)
             .await
             .unwrap();
-        assert_eq!(sent.status(), 200);
-        until(
-            &pool,
-            "SELECT NOT EXISTS (SELECT FROM centile_store.periods p CROSS JOIN LATERAL centile_store.buckets_to_tidy(p.ranking_id))",
-            "stripes split",
-        )
-        .await;
-        let ranking: i64 =
-            sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
-        let layout = check_ranking(&mut pool.acquire().await.unwrap(), ranking, "a burst").await;
-        let largest = layout.stripes().into_iter().map(|stripe| stripe.1).max();
-        assert!(largest <= Some(40), "{largest:?} after {batch} batches");
+        let better = (0..6_000).map(score).chain([busy]).filter(|other| *other > score(n)).count();
+        assert_eq!((&answer["rank"], &answer["players"]), (&json!(better + 1), &json!(6_001)), "p{n}");
     }
-    let answer = serve.client.get(serve.at("/v1/boards/arena/scores/p3-999?around=0")).send().await.unwrap();
-    let answer: serde_json::Value = answer.json().await.unwrap();
-    assert_eq!((&answer["rank"], &answer["players"]), (&json!(1), &json!(4_000)));
     audit::rankings_are_sound(&pool).await;
 }
 
 /// Readers, writers and the timers of two instances, each against all others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn stripes_move_on_the_timer_under_readers_and_writers() {
+async fn layouts_are_kept_by_two_timers_under_readers_and_writers() {
     let db = TestDb::new().await;
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
          SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 2::smallint);
-         UPDATE centile_store.boards SET stripe_target = 10, balance_from = 100",
+             p_periods => '{all_time,week}', p_lanes => 2::smallint)",
     )
     .await;
     let redis = redis_url().await;
@@ -78,21 +132,23 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
     let instances = [spawn_serve(&db, Some(&redis), &flags).await, spawn_serve(&db, Some(&redis), &flags).await];
     let urls = instances.iter().map(|instance| instance.url.clone()).collect();
     let mut load = Load::new(urls, &["shared", "first"], key(db.url(), "admin"));
-    load.players = amount(700, 3_000);
+    load.players = amount(3_000, 6_000);
     let load = Arc::new(load);
-    let mut record = load.begin().await;
     let stop = CancellationToken::new();
+    let mut record = load.begin().await;
     let running = tokio::spawn({
         let (load, stop) = (Arc::clone(&load), stop.clone());
         async move { load.run(&stop).await }
     });
     let pool = db.pool().await;
-    until(
-        &pool,
-        "SELECT bool_and((SELECT count(*) FROM unnest(centile_store.bucket_totals(p.ranking_id)) AS c WHERE c > 0) > 10)
-         FROM centile_store.periods p",
-        "stripes in many buckets of all rankings",
-    )
+    // Where the load has failed, it says so below.
+    wait::until("players stand in several buckets of all rankings", async || {
+        let spread = sqlx::query_scalar::<_, bool>(
+            "SELECT bool_and((SELECT count(*) FROM unnest(centile_store.bucket_totals(p.ranking_id)) AS c WHERE c > 0) > 1)
+             FROM centile_store.periods p",
+        );
+        running.is_finished() || spread.fetch_one(&pool).await.unwrap()
+    })
     .await;
     // Some more of it with the timer going on: until every instance has met many states since.
     let batches = async || -> i64 {
@@ -100,13 +156,12 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
         sqlx::query_scalar(batches).fetch_one(&pool).await.unwrap()
     };
     let wanted = batches().await + amount(100, 500);
-    // Where the load has failed, it says so below.
     wait::until("more batches", async || running.is_finished() || batches().await >= wanted).await;
     stop.cancel();
     record.join(running.await.unwrap());
     let verdict = verdict::of(&pool, &load, &record).await;
     verdict.expect_right("layouts kept by two timers");
-    assert!(verdict.layout > 20, "{} layouts", verdict.layout);
+    assert!(verdict.layout > 5, "{} layouts", verdict.layout);
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
     for instance in &instances {
         assert!(!instance.output().contains("could not be"), "{}", instance.output());
@@ -117,31 +172,54 @@ async fn stripes_move_on_the_timer_under_readers_and_writers() {
         let line = text.lines().find_map(|line| line.strip_prefix("centile_layout_rows_moved_total "));
         moved += line.map_or(0.0, |number| number.parse::<f64>().unwrap());
     }
-    assert!(moved > amount(100.0, 500.0), "{moved} rows moved");
+    // At least one unit of each ranking.
+    assert!(moved >= 4_000.0, "{moved} rows moved");
+}
+
+/// Makes a board with one lane and as many players, each with a score of their own.
+async fn board(db: &TestDb, slug: &str, players: u32) -> i64 {
+    db.execute(&format!(
+        "SELECT centile.create_board('{slug}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
+         SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n));
+         SELECT count(*) FROM testing.record_scores((SELECT id FROM centile_store.boards WHERE slug = '{slug}'), 0::smallint,
+             ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n), ARRAY(SELECT n::bigint FROM generate_series(1, {players}) AS n))"
+    ))
+    .await;
+    let ranking = "SELECT p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE b.slug = $1";
+    sqlx::query_scalar(ranking).bind(slug).fetch_one(&db.pool().await).await.unwrap()
 }
 
 #[tokio::test]
 async fn maintain_says_what_it_did_to_layouts() {
     let db = TestDb::new().await;
-    db.execute(
-        "SELECT centile.create_board('arena', p_periods => '{all_time}', p_lanes => 1::smallint);
-         UPDATE centile_store.boards SET stripe_target = 10, balance_from = 500;
-         SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) AS n));
-         SELECT centile.ensure_ledger_months();
-         SELECT count(*) FROM testing.record_scores(1, 0::smallint, ARRAY(SELECT 'p' || n FROM generate_series(1, 1000) AS n),
-             ARRAY(SELECT n::bigint FROM generate_series(1, 1000) AS n))",
-    )
-    .await;
-    // A thousand in one stripe become a hundred stripes of ten, and these two hundred of five, for they are to be moved: all but
-    // the two that stay leave bucket 50.
+    let (small, large) = (board(&db, "small", 1_300).await, board(&db, "large", 5_000).await);
+    // Of five units in one bucket four go to others, in steps of 400, 400 and 200 rows: one to the place above, the others to empty
+    // buckets that are put below. The last one need not be filled: 1,200 players are few enough.
     let told = run(&db, &["maintain"]).well();
-    assert!(told.contains("layouts     199 stripes split or merged, 198 moved with 990 rows\n"), "{told}");
-    let told = run(&db, &["maintain"]).well();
-    assert!(told.contains("layouts     0 stripes split or merged, 0 moved with 0 rows\n"), "{told}");
+    assert!(told.contains("layouts     11 boundaries moved with 3,800 rows, 3 buckets repositioned\n"), "{told}");
     let mut connection = db.pool().await.acquire().await.unwrap();
-    let layout = check_ranking(&mut connection, 1, "maintained").await;
-    assert_eq!(layout.buckets(), vec![10; 100]);
-    assert!(layout::steps(&mut connection, 1).await.is_empty());
+    let before = check_ranking(&mut connection, large, "maintained").await;
+    assert_eq!(before.players(), [[1_000, 1_000, 800, 1_200, 1_000].as_slice(), &[0; 95]].concat());
+    assert_eq!(check_ranking(&mut connection, small, "maintained").await.occupied(), [0]);
+    let told = run(&db, &["maintain"]).well();
+    assert!(told.contains("layouts     0 boundaries moved with 0 rows, 0 buckets repositioned\n"), "{told}");
+    assert_eq!(check_ranking(&mut connection, large, "again").await, before);
+    let told = run(&db, &["verify"]).well();
+    assert!(!told.contains("layout differences"), "{told}");
+}
+
+#[tokio::test]
+async fn a_damaged_ranking_keeps_no_other_from_its_layout() {
+    let db = TestDb::new().await;
+    let (damaged, sound) = (board(&db, "damaged", 2_000).await, board(&db, "sound", 2_000).await);
+    db.execute(&format!("DELETE FROM centile_store.leaderboard_bucket WHERE ranking_id = {damaged}")).await;
+    let ran = run(&db, &["maintain"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.out.contains("layouts     2 boundaries moved with 800 rows, 0 buckets repositioned\n"), "{ran:?}");
+    assert!(ran.err.contains("a layout could not be looked after") && ran.err.contains("CB900"), "{ran:?}");
+    let mut connection = db.pool().await.acquire().await.unwrap();
+    assert_eq!(check_ranking(&mut connection, sound, "sound").await.players()[..3], [1_200, 800, 0]);
+    assert_eq!(layout::occupied(&mut connection, damaged).await.1[..2], [2_000, 0]);
 }
 
 /// To start a process takes twenty times as long as to read a rank, and the planner does it once a bucket is large. Here it would for

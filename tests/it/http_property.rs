@@ -148,9 +148,9 @@ async fn perform(client: &Client, pool: &PgPool, source: &mut Source, boards: &m
                 board.take_ban(pool, player, banned).await;
             }
         }
-        Operation::Keep(target) => {
+        Operation::Scatter(seed) => {
             for board in boards {
-                board.keep(pool, *target).await;
+                board.scatter(pool, *seed).await;
             }
         }
         Operation::Rename(user, name) => {

@@ -24,8 +24,8 @@ use crate::{
 type Status = (String, String, String, i64, Option<String>, bool);
 /// Actor, action, board, subject.
 type Acted = (String, String, Option<String>, Option<String>);
-/// Ranking, bucket, players, stripes, and the scores from and to which it goes.
-type Occupied = (String, i16, i64, i64, Option<i64>, Option<i64>);
+/// Ranking, bucket, players, and the scores from and to which it goes.
+type Occupied = (String, i16, i64, Option<i64>, Option<i64>);
 
 /// The page, asked for as a browser does with a key for a password, or without any.
 async fn look(site: &Site, key: Option<&str>) -> Answer {
@@ -273,21 +273,18 @@ async fn every_bucket_is_as_the_view_has_it() {
             })
             .collect();
         let occupied: Vec<Occupied> = query_as(
-            "SELECT CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END, bucket, players, stripes, from_score, to_score
-             FROM centile.bucket_occupancy WHERE board = $1 ORDER BY bucket",
+            "SELECT CASE kind WHEN 'all_time' THEN kind ELSE kind || ':' || label END, bucket, players, from_score, to_score
+             FROM centile.bucket_occupancy WHERE board = $1 ORDER BY place",
         )
         .bind(board)
         .fetch_all(&pool)
         .await
         .unwrap();
         let mut wanted = BTreeMap::<String, Vec<String>>::new();
-        for (name, bucket, players, stripes, from, to) in &occupied {
+        for (name, bucket, players, from, to) in &occupied {
             let from = from.map(|score| format!(", from score {}", grouped(score))).unwrap_or_default();
             let to = to.map(|score| format!(" to {}", grouped(score))).unwrap_or_default();
-            wanted
-                .entry(name.clone())
-                .or_default()
-                .push(format!("bucket {bucket}: {players} players in {stripes} stripes{from}{to}"));
+            wanted.entry(name.clone()).or_default().push(format!("bucket {bucket}: {players} players{from}{to}"));
         }
         assert!(told.len() == wanted.len() && !told.is_empty(), "{told:?}");
         for (name, titles) in &told {

@@ -1,21 +1,23 @@
-//! The layout that keeps itself: every step on random rankings, steps that must not be taken, several keepers at once, and how a
-//! period begins.
+//! The layout of a ranking: every step on random rankings, steps that must not be taken, several keepers at once, what a rank reads,
+//! and how a period begins. Which steps are taken is for src/layout/balance.rs to say, and tested there.
 //!
 //! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many cases make a longer run.
 
 mod arena;
+mod expected;
 mod first;
+mod sorted;
 
 use std::sync::{
     Arc,
     atomic::{AtomicU32, Ordering},
 };
 
-use rand::{RngExt as _, seq::IndexedRandom as _};
-use sqlx::{Connection as _, PgConnection};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use tokio_util::sync::CancellationToken;
 
-use self::arena::{Arena, Scores};
+use self::arena::{Arena, KINDS, Scores};
 use crate::{
     sql_property::{Reproducible, layout::check_ranking, seeds},
     support::{
@@ -26,87 +28,279 @@ use crate::{
 };
 
 #[tokio::test]
-async fn every_step_keeps_every_rule_and_all_of_them_end_in_shape() {
+async fn every_step_keeps_every_rule() {
     let db = TestDb::new().await;
-    for seed in seeds(amount(2, 3)) {
+    for seed in seeds(u64::try_from(KINDS.len()).unwrap() * amount(1, 4)) {
         let _named = Reproducible(seed);
         run(&db, seed).await;
     }
+    audit::rankings_are_sound(&db.pool().await).await;
 }
 
 async fn run(db: &TestDb, seed: u64) {
     let mut arena = Arena::random(db, seed).await;
-    let scores = Scores::ALL[usize::try_from(seed).unwrap() % Scores::ALL.len()];
-    let players = arena.rng.random_range(amount(50..120, 100..300));
-    for round in 0..amount(2, 3) {
+    let scores = *Scores::ALL.choose(&mut arena.rng).unwrap();
+    let players = arena.rng.random_range(amount(25..50, 100..300));
+    for round in 0..amount(2, 4) {
         // Many come at once, then fewer; who is there already plays on.
         let newcomers = if round == 0 { players } else { players / 4 };
         for part in [newcomers / 2, newcomers - newcomers / 2] {
             arena.play(scores, part).await;
         }
-        arena.keep_and_check().await;
-        let target = *[2, 4, 7, 10].choose(&mut arena.rng).unwrap();
-        arena.aim(target, 50).await;
-        arena.keep_and_check().await;
+        match arena.rng.random_range(0..5) {
+            0 => drop(arena.gather(1).await),
+            1 => drop(arena.gather(100).await),
+            2 | 3 => arena.scatter().await,
+            _ => {}
+        }
+        arena.step_and_check(amount(8, 40)).await;
     }
     // Nearly all leave.
     arena.leave(8).await;
-    arena.keep_and_check().await;
-    assert_eq!(audit::rankings_are_sound(&db.pool().await).await, usize::try_from(arena.number).unwrap());
+    arena.step_and_check(amount(4, 20)).await;
 }
 
 #[tokio::test]
-async fn stripes_whose_players_leave_are_merged() {
+async fn a_rebuilt_ranking_is_laid_out_evenly() {
     let db = TestDb::new().await;
-    for seed in seeds(amount(1, 2)) {
-        let _named = Reproducible(seed);
-        let mut arena = Arena::random(&db, seed).await;
-        // Too few to be spread over buckets: where many stripes share one.
-        arena.aim(4, 1_000_000).await;
-        arena.play(Scores::Uniform, 600).await;
-        arena.keep().await;
-        let before = arena.layout("before they leave").await.stripes().len();
-        assert!(before > 100, "{before} stripes");
-        // Some nineteen stay. Neighbours in a bucket may be as small as one player each, of whom an eighth would be 75: as many
-        // stripes, and one more for each of 21 buckets, would be no fault.
-        arena.leave(32).await;
-        arena.keep_and_check().await;
-        let after = arena.layout("after they left").await.stripes().len();
-        assert!(after * 2 < before, "{after} stripes of {before} are left");
+    for scores in [Scores::Uniform, Scores::Equal] {
+        let mut arena = Arena::random(&db, 0).await;
+        arena.play(scores, 2_500).await;
+        arena.scatter().await;
+        arena.rebuild().await;
+        let players = layout::occupied(&mut arena.connection, arena.ranking_id).await.1;
+        // One who was there before any newcomer may have played, too.
+        let all: i64 = players.iter().sum();
+        assert!((2_500..=2_501).contains(&all), "{all} players");
+        assert_eq!(players, [&[1_000, 1_000, all - 2_000][..], &[0; 97]].concat(), "{scores:?}");
+        let keys = arena.sorted().await.keys();
+        let bounds = arena.places().await.bounds;
+        for (bound, keys) in bounds[1..].iter().zip([&keys[999..=1_000], &keys[1_999..=2_000]]) {
+            assert_eq!(*bound, expected::bound_between(keys[0], keys[1]), "{scores:?}");
+        }
+        check_ranking(&mut arena.connection, arena.ranking_id, "rebuilt").await;
     }
 }
 
+/// Steps that no keeper asks for, unless it is mistaken about the layout.
 #[tokio::test]
-async fn stripes_that_are_large_beside_their_buckets_come_to_rest() {
+async fn an_invalid_step_changes_nothing() {
     let db = TestDb::new().await;
-    for seed in seeds(amount(1, 2)) {
-        let _named = Reproducible(seed);
-        let mut arena = Arena::random(&db, seed).await;
-        // A bucket's share is less than a stripe: no layout is even, and none may be sought for ever.
-        for players in amount([40, 60, 80], [60, 130, 240]) {
-            arena.aim(40, 0).await;
-            arena.play(Scores::Uniform, players).await;
-            arena.keep_and_check().await;
+    let mut arena = Arena::random(&db, 2).await;
+    arena.play(Scores::Uniform, 150).await;
+    arena.scatter().await;
+    let (number, players) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
+    let places = |has_players: bool| -> Vec<i32> {
+        (1..=100).filter(|place| (players[usize::try_from(place - 1).unwrap()] > 0) == has_players).collect()
+    };
+    let (full, empty) = (places(true), places(false));
+    assert!(full.len() > 5 && empty.len() > 5, "{players:?}");
+    let mut steps = Vec::new();
+    for &from in full.iter().chain(&empty) {
+        for to in [-99, 0, from - 2, from, from + 2, 101, 201] {
+            steps.push(Step::Move { from, to, rows: 1 });
+        }
+        for to in [from - 1, from + 1] {
+            steps.extend([0, -1, i32::MIN].map(|rows| Step::Move { from, to, rows }));
         }
     }
+    for (from, to) in [(0, 1), (1, 0), (100, 101), (101, 100), (-1, 0), (0, -1), (101, 102)] {
+        steps.push(Step::Move { from, to, rows: 1 });
+    }
+    for is_above in [false, true] {
+        let mut reposition = |place, beside| steps.push(Step::Reposition { place, beside, is_above });
+        for outside in [i32::MIN, -1, 0, 101, i32::MAX] {
+            full.iter().chain(&empty).for_each(|&place| reposition(place, outside));
+            full.iter().chain(&empty).for_each(|&beside| reposition(outside, beside));
+            reposition(outside, outside);
+        }
+        for &place in &full {
+            // It is not empty.
+            full.iter().chain(&empty).for_each(|&beside| reposition(place, beside));
+        }
+        for &place in &empty {
+            // Nobody needs it there.
+            empty.iter().for_each(|&beside| reposition(place, beside));
+        }
+    }
+    let before = arena.dump().await;
+    for step in steps {
+        let done = layout::take(&mut arena.connection, arena.ranking_id, number, step).await.unwrap();
+        assert_eq!(done, None, "{step:?} of {players:?}");
+    }
+    assert_eq!(arena.dump().await, before);
 }
 
 #[tokio::test]
-async fn a_rank_among_equals_reads_no_more_than_another() {
+async fn a_step_planned_on_another_layout_does_nothing() {
     let db = TestDb::new().await;
-    for seed in seeds(amount(1, 2)) {
-        let _named = Reproducible(seed);
-        let mut read = Vec::new();
-        for scores in [Scores::Uniform, Scores::Equal] {
-            let mut arena = Arena::random(&db, seed).await;
-            // In the buckets that they come to: equals in a single one.
-            arena.aim(40, 1_000_000).await;
-            arena.play(scores, 8_000).await;
-            arena.tidy().await;
-            read.push(arena.pages_read().await);
-        }
-        assert!(read[1] <= 2 * read[0], "ranks of a hundred equals touch {} pages, of others {}", read[1], read[0]);
+    let mut arena = Arena::random(&db, 1).await;
+    arena.play(Scores::Uniform, 150).await;
+    let mut planned = Vec::new();
+    for _ in 0..100 {
+        let (number, players) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
+        let step = layout::random_step(&mut arena.rng, &players).unwrap();
+        // Another keeper is quicker.
+        assert!(layout::take(&mut arena.connection, arena.ranking_id, number, step).await.unwrap().is_some());
+        planned.push((number, step));
     }
+    let now = layout::occupied(&mut arena.connection, arena.ranking_id).await.0;
+    let later = planned.iter().map(|(number, step)| (number + 101, *step)).collect::<Vec<_>>();
+    let before = arena.dump().await;
+    for (number, step) in planned.into_iter().chain(later) {
+        assert_ne!(number, now);
+        let done = layout::take(&mut arena.connection, arena.ranking_id, number, step).await.unwrap();
+        assert_eq!(done, None, "{step:?} on layout {number}");
+    }
+    assert_eq!(arena.dump().await, before);
+}
+
+#[tokio::test]
+async fn a_ranking_that_was_let_go_is_left_alone() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 4).await;
+    arena.play(Scores::Uniform, 150).await;
+    arena.scatter().await;
+    let released = arena.ranking_id;
+    let (number, players) = layout::occupied(&mut arena.connection, released).await;
+    arena.rebuild().await;
+    assert_ne!(arena.ranking_id, released);
+    let before = arena.dump_of(released).await;
+    for _ in 0..50 {
+        let step = layout::random_step(&mut arena.rng, &players).unwrap();
+        assert_eq!(layout::take(&mut arena.connection, released, number, step).await.unwrap(), None, "{step:?}");
+        // Nor is there one by this number.
+        assert_eq!(layout::take(&mut arena.connection, 1_000_000, number, step).await.unwrap(), None, "{step:?}");
+    }
+    assert_eq!(arena.dump_of(released).await, before);
+    arena.step_and_check(2).await;
+}
+
+/// Counts that rows belie, and rows that counts belie. A step never spreads the damage, and says where it is.
+#[tokio::test]
+async fn damage_is_named_and_nothing_is_changed() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 3).await;
+    arena.play(Scores::Uniform, 120).await;
+    let (place, all) = (50, arena.gather(50).await);
+    let (number, players) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
+    assert_eq!((players[49], arena.places().await.buckets[49..51].to_vec()), (i64::from(all), vec![49, 50]));
+    let (full, empty) = (49, 50);
+    let ranking = arena.ranking_id;
+    let count = |lane: &str, bucket: i32, change: &str| {
+        format!(
+            "UPDATE centile_store.bucket_counts SET counts[{bucket} + 1] = counts[{bucket} + 1] {change}
+             WHERE ranking_id = {ranking} AND {lane}"
+        )
+    };
+    let row = "SELECT {to}, lane, ranking_id, rank_key, tie_key, user_key FROM centile_store.leaderboard_bucket
+               WHERE ranking_id = {ranking} ORDER BY rank_key LIMIT 1";
+    let row = row.replace("{to}", &empty.to_string()).replace("{ranking}", &ranking.to_string());
+    let copy = format!("INSERT INTO centile_store.leaderboard_bucket {row}");
+    let lose = format!(
+        "DELETE FROM centile_store.leaderboard_bucket WHERE ranking_id = {ranking} AND user_key =
+             (SELECT user_key FROM centile_store.leaderboard_bucket WHERE ranking_id = {ranking} LIMIT 1)"
+    );
+    let vanish = format!("DELETE FROM centile_store.leaderboard_bucket WHERE ranking_id = {ranking}");
+    let lane = format!("DELETE FROM centile_store.bucket_counts WHERE ranking_id = {ranking} AND lane = 0");
+    let up = Step::Move { from: place, to: place + 1, rows: all + 5 };
+    let down = Step::Move { from: place, to: place - 1, rows: all + 5 };
+    let few = Step::Move { from: place, to: place - 1, rows: 3 };
+    // Rows are there that nobody counts.
+    let from_empty = Step::Move { from: place + 1, to: place + 2, rows: 3 };
+    let beside = |is_above| Step::Reposition { place: place + 1, beside: place, is_above };
+    let cases = [
+        (count("lane = 0", full, "+ 1"), vec![up, down]),
+        (count("lane = 0", full, "- 1"), vec![up, down]),
+        (count("true", full, "- 1000"), vec![up, down, few]),
+        (count("lane = 0", full, &format!("- {}", all - 2)), vec![up, down, few]),
+        (lose, vec![up, down]),
+        (vanish, vec![up, down, few, beside(true), beside(false)]),
+        (copy, vec![from_empty, beside(true), beside(false)]),
+        (lane, vec![up, down, few, beside(true), beside(false)]),
+    ];
+    let sound = arena.dump().await;
+    for (spoil, steps) in cases {
+        for step in steps {
+            let mut damaged = db.hold(&spoil).await;
+            let error = layout::take(&mut damaged, ranking, number, step).await;
+            let error = error.expect_err(&format!("{step:?} after {spoil}"));
+            let error = error.as_database_error().unwrap();
+            assert_eq!(error.code().as_deref(), Some("CB900"), "{step:?} after {spoil}: {error}");
+            assert!(error.message().contains("bucket"), "{error}");
+        }
+    }
+    assert_eq!(arena.dump().await, sound);
+    arena.step_and_check(2).await;
+}
+
+/// Writers hold the structure lock shared: no layout changes under them.
+#[tokio::test]
+async fn a_step_waits_for_writers() {
+    let db = TestDb::new().await;
+    let mut arena = Arena::random(&db, 0).await;
+    arena.play(Scores::Uniform, 20).await;
+    arena.gather(50).await;
+    for step in [Step::Move { from: 50, to: 51, rows: 7 }, Step::Reposition { place: 1, beside: 51, is_above: true }] {
+        let (number, _) = layout::occupied(&mut arena.connection, arena.ranking_id).await;
+        let mut writer = db.hold(&format!("SELECT centile_store.lock_structure({}, false)", arena.number)).await;
+        let (url, ranking) = (db.url().to_owned(), arena.ranking_id);
+        let taking = tokio::spawn(async move {
+            let mut connection = PgConnection::connect(&url).await.unwrap();
+            layout::take(&mut connection, ranking, number, step).await.unwrap()
+        });
+        db.until_waiting(1, || taking.is_finished()).await;
+        assert!(!taking.is_finished(), "{step:?} beside a writer");
+        sqlx::query("ROLLBACK").execute(&mut writer).await.unwrap();
+        assert!(taking.await.unwrap().is_some(), "{step:?}");
+    }
+}
+
+/// Two tasks change a layout while two others write. Only the locks of the database order them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
+    let db = TestDb::new().await;
+    for seed in seeds(amount(1, 4)) {
+        let _named = Reproducible(seed);
+        let mut arena = Arena::random(&db, seed).await;
+        arena.play(Scores::Uniform, 100).await;
+        let (met, written) = (CancellationToken::new(), CancellationToken::new());
+        let done = [(); 2].map(|()| Arc::new(AtomicU32::new(0)));
+        let mut keepers = Vec::new();
+        for done in &done {
+            let (url, ranking_id, written, done) =
+                (db.url().to_owned(), arena.ranking_id, written.clone(), Arc::clone(done));
+            let mut rng = StdRng::seed_from_u64(arena.rng.random());
+            keepers.push(tokio::spawn(async move {
+                let mut connection = PgConnection::connect(&url).await.unwrap();
+                while !written.is_cancelled() {
+                    let (number, players) = layout::occupied(&mut connection, ranking_id).await;
+                    let step = layout::random_step(&mut rng, &players).unwrap();
+                    if layout::take(&mut connection, ranking_id, number, step).await.unwrap().is_some() {
+                        done.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            }));
+        }
+        let writers = arena.writers(2, amount(30, 100), &met);
+        let wanted = amount(50, 200);
+        until("each keeper takes steps beside the writers", async || {
+            let has_failed = keepers.iter().chain(&writers).any(tokio::task::JoinHandle::is_finished);
+            has_failed || done.iter().all(|done| done.load(Ordering::Relaxed) >= wanted)
+        })
+        .await;
+        met.cancel();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+        written.cancel();
+        for keeper in keepers {
+            keeper.await.unwrap();
+        }
+        let sorted = arena.sorted().await;
+        arena.check(&sorted, "after keepers and writers").await;
+    }
+    audit::rankings_are_sound(&db.pool().await).await;
 }
 
 /// While somebody holds a snapshot every version of a count stays: a score is not to read them all.
@@ -131,239 +325,217 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
             let score = sqlx::query("SELECT testing.submit_score('held', $1, $2)");
             score.bind(format!("player-{player}")).bind(i64::from(player)).execute(&mut *writer).await.unwrap();
         }
-        sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *writer).await.unwrap();
-        let counted: i64 = sqlx::query_scalar(
-            "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname IN ('stripe_counts', 'bucket_counts')",
-        )
-        .fetch_one(&mut *writer)
-        .await
-        .unwrap();
+        let counted = counts_read(&mut writer).await;
         read.push(counted - read.iter().sum::<i64>());
     }
-    assert!(read[0] > 100 && read[9] <= 2 * read[0], "index rows of counts read for each hundred scores: {read:?}");
+    assert!(read[0] >= 100 && read[9] <= 2 * read[0], "index rows of counts read for each hundred scores: {read:?}");
 }
 
-/// Many arrive in many places: the largest stripes are seen to first, and several buckets in one step.
+/// Rows that went to another bucket stay in the table as long as somebody holds a snapshot: the next steps are not to pass them.
 #[tokio::test]
-async fn the_largest_stripes_are_split_first() {
+async fn beside_a_held_snapshot_every_step_reads_as_many_rows_as_the_first() {
     let db = TestDb::new().await;
-    let mut arena = Arena::random(&db, 6).await;
-    arena.aim(20, 50).await;
-    arena.play(Scores::Uniform, 600).await;
-    arena.keep().await;
-    // Evenly large until now.
-    arena.play(Scores::Uniform, 200).await;
-    arena.aim(3, 1_000_000).await;
-    for step in 0.. {
-        let before = arena.largest_stripes().await;
-        let crowded = before.iter().filter(|(_, players)| **players > 6).count();
-        assert!(step > 0 || crowded > 10, "only {crowded} buckets are crowded");
-        let buckets: Vec<i16> = sqlx::query_scalar("SELECT * FROM centile_store.buckets_to_tidy($1)")
-            .bind(arena.ranking_id)
-            .fetch_all(&mut arena.connection)
+    let mut arena = Arena::random(&db, 0).await;
+    arena.play(Scores::Growing, 2_000).await;
+    arena.gather(1).await;
+    sqlx::query("ANALYZE").execute(&mut arena.connection).await.unwrap();
+    let mut holder = db.hold("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT FROM centile.boards").await;
+    for (from, to) in [(1, 2), (2, 1)] {
+        let (mut rows, mut counts) = (Vec::new(), Vec::new());
+        for _ in 0..15 {
+            let number = layout::occupied(&mut arena.connection, arena.ranking_id).await.0;
+            let before = [rows_read(&mut arena.connection).await, counts_read(&mut arena.connection).await];
+            let step = Step::Move { from, to, rows: 100 };
+            assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, number, step).await.unwrap(), Some(100));
+            rows.push(rows_read(&mut arena.connection).await - before[0]);
+            counts.push(counts_read(&mut arena.connection).await - before[1]);
+        }
+        for (read, least) in [(rows, 100), (counts, 1)] {
+            assert!(read[0] >= least && read.iter().all(|more| *more <= 2 * read[0]), "from {from} to {to}: {read:?}");
+        }
+    }
+    sqlx::query("ROLLBACK").execute(&mut holder).await.unwrap();
+}
+
+/// Index rows of counts that this connection and those before it have read.
+async fn counts_read(connection: &mut PgConnection) -> i64 {
+    sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
+    let read = "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes WHERE relname = 'bucket_counts'";
+    sqlx::query_scalar(read).fetch_one(connection).await.unwrap()
+}
+
+/// Rows of bucket tables that this connection and those before it have read.
+async fn rows_read(connection: &mut PgConnection) -> i64 {
+    sqlx::query("SELECT pg_stat_force_next_flush()").execute(&mut *connection).await.unwrap();
+    sqlx::query_scalar(
+        "SELECT (SELECT sum(i.idx_tup_read) FROM pg_stat_user_indexes i WHERE i.relname ~ '^leaderboard_bucket')::bigint
+              + (SELECT sum(t.seq_tup_read) FROM pg_stat_user_tables t WHERE t.relname ~ '^leaderboard_bucket')::bigint",
+    )
+    .fetch_one(connection)
+    .await
+    .unwrap()
+}
+
+/// What a look-up of a player reads.
+#[derive(Debug)]
+struct LookUp {
+    place: i32,
+    is_beside_equals: bool,
+    rows: i64,
+}
+
+/// Looks players of a ranking up one by one, as the service does.
+async fn look_up(connection: &mut PgConnection, ranking_id: i64, players: &[String]) -> Vec<LookUp> {
+    let (board, period): (i32, i64) =
+        sqlx::query_as("SELECT board_id, period_id FROM centile_store.rankings WHERE id = $1")
+            .bind(ranking_id)
+            .fetch_one(&mut *connection)
             .await
             .unwrap();
-        let sizes: Vec<i64> = buckets.iter().map(|bucket| before[bucket]).collect();
-        assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
-        assert_eq!(sizes.iter().take_while(|size| **size > 6).count(), crowded);
-        if buckets.is_empty() {
-            break;
-        }
-        let (changes, done): (i32, i32) = sqlx::query_as("SELECT * FROM centile_store.tidy_buckets($1, $2)")
-            .bind(arena.ranking_id)
-            .bind(&buckets)
-            .fetch_one(&mut arena.connection)
-            .await
-            .unwrap();
-        let (seen, left) = buckets.split_at(usize::try_from(done).unwrap());
-        assert!(changes > 0 && !seen.is_empty(), "{changes} changes in {seen:?}");
-        let after = arena.largest_stripes().await;
-        assert!(seen.iter().all(|bucket| after[bucket] <= 6), "{seen:?}: {after:?}");
-        assert!(left.iter().all(|bucket| after[bucket] == before[bucket]), "{left:?}: {after:?}");
+    let mut found = Vec::new();
+    for player in players {
+        let before = rows_read(connection).await;
+        let (place, is_beside_equals): (i32, bool) = sqlx::query_as(
+            "SELECT place, beside_equals IS NOT NULL
+             FROM centile_store.bucket_standings($1, $2, $3, NULL, NULL, ARRAY[$4], NULL, NULL)",
+        )
+        .bind(board)
+        .bind(period)
+        .bind(ranking_id)
+        .bind(player)
+        .fetch_one(&mut *connection)
+        .await
+        .unwrap();
+        found.push(LookUp { place, is_beside_equals, rows: rows_read(connection).await - before });
     }
+    found
 }
 
+/// Makes a board with one lane, whose players have the scores that an expression in `n` gives, all in one place.
+async fn players(connection: &mut PgConnection, board: &str, players: i32, score: &str) -> i64 {
+    let statement = format!(
+        "SELECT centile.create_board('{board}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
+         SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n));
+         SELECT count(*) FROM testing.record_scores((SELECT id FROM centile_store.boards WHERE slug = '{board}'), 0::smallint,
+             ARRAY(SELECT 'p' || n FROM generate_series(1, {players}) AS n ORDER BY n),
+             ARRAY(SELECT ({score})::bigint FROM generate_series(1, {players}) AS n ORDER BY n));
+         ANALYZE"
+    );
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut *connection).await.unwrap();
+    let ranking = "SELECT p.ranking_id FROM centile_store.periods p JOIN centile_store.boards b ON b.id = p.board_id WHERE b.slug = $1";
+    sqlx::query_scalar(ranking).bind(board).fetch_one(connection).await.unwrap()
+}
+
+async fn take(connection: &mut PgConnection, ranking_id: i64, step: Step) {
+    let number = layout::occupied(connection, ranking_id).await.0;
+    assert!(layout::take(connection, ranking_id, number, step).await.unwrap().is_some(), "{step:?}");
+}
+
+/// Ranks are counted from the end of the bucket that is probably nearer, and equals within one bucket if they stand in one.
 #[tokio::test]
-async fn a_step_planned_on_another_layout_does_nothing() {
-    let db = TestDb::new().await;
-    let mut arena = Arena::random(&db, 1).await;
-    arena.aim(4, 50).await;
-    arena.play(Scores::Uniform, 300).await;
-    arena.tidy().await;
-    let planned = layout::moves(&mut arena.connection, arena.ranking_id).await;
-    assert!(planned.len() > 20, "{planned:?}");
-    // Another keeper was quicker.
-    for step in &planned {
-        assert!(layout::take(&mut arena.connection, arena.ranking_id, *step).await.unwrap().is_some());
-    }
-    let before = arena.dump().await;
-    for step in &planned {
-        assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, *step).await.unwrap(), None, "{step:?}");
-    }
-    for bucket in 0..100 {
-        let step = Step::Tidy(bucket);
-        assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, step).await.unwrap(), Some(0));
-    }
-    let nowhere = Step::Move { bound: [123_456_789, 1, 1], to_bucket: 3 };
-    assert_eq!(layout::take(&mut arena.connection, arena.ranking_id, nowhere).await.unwrap(), None);
-    assert_eq!(arena.dump().await, before);
-}
-
-#[tokio::test]
-async fn a_move_that_would_break_the_order_is_refused() {
-    let db = TestDb::new().await;
-    let mut arena = Arena::random(&db, 2).await;
-    arena.aim(4, 50).await;
-    arena.play(Scores::Uniform, 300).await;
-    arena.keep().await;
-    let layout = arena.layout("kept").await;
-    let stripes: Vec<_> = layout.bounds().into_iter().zip(layout.stripes()).collect();
-    let before = arena.dump().await;
-    let mut tried = 0;
-    for (n, (bound, (bucket, _))) in stripes.iter().enumerate() {
-        let below = if n == 0 { 0 } else { stripes[n - 1].1.0 };
-        let above = stripes.get(n + 1).map_or(99, |next| next.1.0);
-        for to_bucket in [below - 1, above + 1, *bucket, -1, 100] {
-            if to_bucket == *bucket || !(below..=above).contains(&to_bucket) || !(0..100).contains(&to_bucket) {
-                let step = Step::Move { bound: *bound, to_bucket };
-                let done = layout::take(&mut arena.connection, arena.ranking_id, step).await.unwrap();
-                assert_eq!(done, None, "{step:?} from {bucket}, between {below} and {above}");
-                tried += 1;
-            }
-        }
-    }
-    assert!(tried > 100);
-    assert_eq!(arena.dump().await, before);
-}
-
-#[tokio::test]
-async fn damaged_counts_are_named_and_nothing_is_changed() {
-    let db = TestDb::new().await;
-    let mut arena = Arena::random(&db, 3).await;
-    arena.aim(5, 0).await;
-    arena.play(Scores::Uniform, 200).await;
-    arena.tidy().await;
-    let planned = layout::moves(&mut arena.connection, arena.ranking_id).await;
-    let Some(Step::Move { bound, .. }) = planned.first() else { panic!("nothing to move") };
-    let bucket = arena.bucket_of(*bound).await;
-    for (damage, step) in [("+ 1", planned[0]), ("- 1", planned[0]), ("+ 40", Step::Tidy(bucket))] {
-        let statement = |sign: &str| {
-            let undo = if sign.starts_with('+') { sign.replace('+', "-") } else { sign.replace('-', "+") };
-            let set = |by: &str| {
-                format!(
-                    "UPDATE centile_store.stripe_counts SET counts = ARRAY(SELECT c {by} FROM unnest(counts) WITH ORDINALITY AS u (c, n) ORDER BY n)
-                     WHERE ranking_id = {} AND lane = 0 AND bucket = {bucket}",
-                    arena.ranking_id
-                )
-            };
-            (set(sign), set(&undo))
-        };
-        let (spoil, mend) = statement(damage);
-        db.execute(&spoil).await;
-        let before = arena.dump().await;
-        let error = layout::take(&mut arena.connection, arena.ranking_id, step).await.unwrap_err();
-        let error = error.as_database_error().unwrap();
-        assert_eq!(error.code().as_deref(), Some("CB900"), "{damage} before {step:?}: {error}");
-        assert!(error.message().contains(&format!("bucket {bucket} counts")), "{error}");
-        assert_eq!(arena.dump().await, before);
-        db.execute(&mend).await;
-    }
-    arena.keep_and_check().await;
-}
-
-#[tokio::test]
-async fn a_ranking_that_was_let_go_is_left_alone() {
-    let db = TestDb::new().await;
-    let mut arena = Arena::random(&db, 4).await;
-    arena.play(Scores::Uniform, 300).await;
-    let before = arena.dump().await;
-    let released = arena.ranking_id;
-    let tidy = layout::steps(&mut arena.connection, released).await;
-    assert!(!tidy.is_empty());
-    arena.rebuild().await;
-    assert_ne!(arena.ranking_id, released);
-    arena.aim(4, 0).await;
-    for step in tidy.into_iter().chain(layout::moves(&mut arena.connection, released).await) {
-        let done = layout::take(&mut arena.connection, released, step).await.unwrap();
-        assert!(matches!(done, Some(0) | None), "{step:?} did {done:?}");
-    }
-    assert_eq!(arena.dump_of(released).await, before);
-    arena.keep_and_check().await;
-}
-
-/// Two tasks keep a layout in shape while two others write. Only the locks of the database order them.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn keepers_and_writers_at_once_leave_a_sound_ranking() {
-    let db = TestDb::new().await;
-    for seed in seeds(amount(1, 2)) {
-        let _named = Reproducible(seed);
-        let mut arena = Arena::random(&db, seed).await;
-        arena.aim(5, 50).await;
-        arena.play(Scores::Uniform, 100).await;
-        let (met, written) = (CancellationToken::new(), CancellationToken::new());
-        let done = [(); 2].map(|()| Arc::new(AtomicU32::new(0)));
-        let mut keepers = Vec::new();
-        for done in &done {
-            let (url, ranking_id, written, done) =
-                (db.url().to_owned(), arena.ranking_id, written.clone(), Arc::clone(done));
-            keepers.push(tokio::spawn(async move {
-                let mut connection = PgConnection::connect(&url).await.unwrap();
-                while !written.is_cancelled() {
-                    for step in layout::steps(&mut connection, ranking_id).await {
-                        if layout::take(&mut connection, ranking_id, step).await.unwrap().is_some() {
-                            done.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                }
-            }));
-        }
-        let writers = arena.writers(2, amount(20, 100), &met);
-        let wanted = amount(20, 100);
-        until("each keeper takes steps beside the writers", async || {
-            let has_failed = keepers.iter().chain(&writers).any(tokio::task::JoinHandle::is_finished);
-            has_failed || done.iter().all(|done| done.load(Ordering::Relaxed) >= wanted)
-        })
-        .await;
-        met.cancel();
-        for writer in writers {
-            writer.await.unwrap();
-        }
-        written.cancel();
-        for keeper in keepers {
-            keeper.await.unwrap();
-        }
-        arena.keep_and_check().await;
-        check_ranking(&mut arena.connection, arena.ranking_id, "after keepers and writers").await;
-    }
-    audit::rankings_are_sound(&db.pool().await).await;
-}
-
-/// A function that is not inlined is planned at each call, and finds everything that nobody asked for.
-#[tokio::test]
-async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_find_them() {
+async fn a_rank_among_equals_reads_no_more_than_another() {
+    const PLAYERS: i32 = 6_000;
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    // As on the connections of the service.
+    let settings = "SET enable_bitmapscan = off; SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan";
+    sqlx::raw_sql(settings).execute(&mut connection).await.unwrap();
+    let names =
+        |from: i32, until: i32, step: usize| (from..=until).step_by(step).map(|n| format!("p{n}")).collect::<Vec<_>>();
+
+    // One score each, the higher the better, a third in each of three places. The first look-up makes plans.
+    let ranking = players(&mut connection, "distinct", PLAYERS, "n").await;
+    for step in [Step::Move { from: 1, to: 2, rows: 4_000 }, Step::Move { from: 2, to: 3, rows: 2_000 }] {
+        take(&mut connection, ranking, step).await;
+    }
+    // Else rows that have gone to another bucket are passed.
+    sqlx::query("VACUUM ANALYZE").execute(&mut connection).await.unwrap();
+    for (n, found) in (1..=PLAYERS).step_by(97).zip(look_up(&mut connection, ranking, &names(1, PLAYERS, 97)).await) {
+        let n = i64::from(n);
+        // Beyond the lowest place and the highest nobody knows where the scores end.
+        let (place, wanted) = match n {
+            ..=2_000 => (1, n),
+            2_001..=4_000 => (2, (n - 2_000).min(4_001 - n)),
+            _ => (3, 6_001 - n),
+        };
+        assert_eq!((found.place, found.is_beside_equals), (place, false), "{n}");
+        assert!((wanted - 1..=wanted + 2).contains(&found.rows), "{found:?} of {n}, {wanted} rows from an end");
+    }
+
+    // Two thirds have one score, some are better and some are worse.
+    let ranking =
+        players(&mut connection, "equal", PLAYERS, "CASE WHEN n <= 1000 THEN n WHEN n <= 5000 THEN 5000 ELSE n END")
+            .await;
+    for step in [
+        Step::Move { from: 1, to: 2, rows: 1_000 },
+        Step::Move { from: 2, to: 3, rows: 1_000 },
+        Step::Move { from: 1, to: 2, rows: 4_000 },
+    ] {
+        take(&mut connection, ranking, step).await;
+    }
+    sqlx::query("VACUUM ANALYZE").execute(&mut connection).await.unwrap();
+    let (_, players_at) = layout::occupied(&mut connection, ranking).await;
+    assert_eq!(players_at[..4], [1_000, 4_000, 1_000, 0]);
+    for found in look_up(&mut connection, ranking, &names(1_001, 5_000, 157)).await {
+        assert_eq!((found.place, found.is_beside_equals), (2, false));
+        assert!((1..=4_000 + 2).contains(&found.rows), "{found:?}");
+    }
+    // Those who are not among them read nothing of theirs.
+    for found in look_up(&mut connection, ranking, &[names(1, 1_000, 131), names(5_001, 6_000, 131)].concat()).await {
+        assert!(found.place != 2 && !found.is_beside_equals && found.rows <= 1_000 + 2, "{found:?}");
+    }
+
+    // The equals are spread over two buckets: of each no more is read than it has.
+    for step in [Step::Reposition { place: 4, beside: 2, is_above: false }, Step::Move { from: 3, to: 2, rows: 2_000 }]
+    {
+        take(&mut connection, ranking, step).await;
+    }
+    sqlx::query("VACUUM ANALYZE").execute(&mut connection).await.unwrap();
+    let (_, players_at) = layout::occupied(&mut connection, ranking).await;
+    assert_eq!(players_at[..5], [1_000, 2_000, 2_000, 1_000, 0]);
+    for found in look_up(&mut connection, ranking, &names(1_001, 5_000, 157)).await {
+        assert!(found.is_beside_equals, "{found:?}");
+        assert!((1..=2 * 2_000 + 2).contains(&found.rows), "{found:?}");
+    }
+    for found in look_up(&mut connection, ranking, &[names(1, 1_000, 131), names(5_001, 6_000, 131)].concat()).await {
+        assert!(!found.is_beside_equals && found.rows <= 1_000 + 2, "{found:?}");
+    }
+}
+
+/// A SQL function that is not inlined is planned at each call, and finds everything that nobody asked for.
+#[tokio::test]
+async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_are_planned_again() {
+    let db = TestDb::new().await;
+    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    let kept: Vec<String> = sqlx::query_scalar(
+        "SELECT p.proname::text FROM pg_proc p JOIN pg_language l ON l.oid = p.prolang WHERE l.lanname <> 'sql'",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
     for (query, around) in [
         (include_str!("../../sql/queries/standings.sql"), ""),
         (include_str!("../../sql/queries/standings_around.sql"), ", 4"),
     ] {
         let prepared = format!("PREPARE look_up AS {query}");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(prepared)).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(prepared)).execute(&mut connection).await.unwrap();
         let explain = format!("EXPLAIN EXECUTE look_up(1, 1, 1, NULL, NULL, '{{ann}}', NULL, NULL{around})");
-        let plan: Vec<String> =
-            sqlx::query_scalar(sqlx::AssertSqlSafe(explain)).fetch_all(&mut connection).await.unwrap();
+        let plan: Vec<String> = sqlx::query_scalar(AssertSqlSafe(explain)).fetch_all(&mut connection).await.unwrap();
         assert!(plan.iter().any(|line| line.contains(" on leaderboard l")), "{plan:#?}");
-        for function in ["bucket_standings", "above_in_bucket", "stripes_beside", "neighbours"] {
-            let scan = format!("Function Scan on {function}");
-            assert!(!plan.iter().any(|line| line.contains(&scan)), "{scan}: {plan:#?}");
+        let scans = plan.iter().filter_map(|line| line.split_once("Function Scan on ")?.1.split(' ').next());
+        let scans: Vec<&str> = scans.collect();
+        assert!(scans.contains(&"above_in_bucket"), "{plan:#?}");
+        assert_eq!(scans.contains(&"bucket_keys_around"), !around.is_empty(), "{plan:#?}");
+        for function in scans {
+            assert!(kept.iter().any(|name| name == function), "{function}: {plan:#?}");
         }
         sqlx::raw_sql("DEALLOCATE look_up").execute(&mut connection).await.unwrap();
     }
 }
 
-/// Makes a board of groups of equal scores, the best first, which begin and end in different buckets. Returns the ranks of its
-/// players by position.
-async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> Vec<i64> {
+/// Makes a board of groups of equal scores, the best first, which begin and end in different buckets. Returns its ranking, and the
+/// ranks of its players by position.
+async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> (i64, Vec<i64>) {
     db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
     let (mut ranks, mut users, mut scores) = (Vec::new(), Vec::new(), Vec::new());
     for (score, equals) in (0..1_000_i64).rev().zip(sizes) {
@@ -377,10 +549,12 @@ async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i
     sqlx::query("SELECT testing.submit_score('main', u, s) FROM unnest($1::text[], $2::bigint[]) AS x (u, s)")
         .bind(users)
         .bind(scores)
-        .execute(connection)
+        .execute(&mut *connection)
         .await
         .unwrap();
-    ranks
+    let ranking =
+        sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(connection).await.unwrap();
+    (ranking, ranks)
 }
 
 /// Few equals above the first of a page are counted one by one, many are not.
@@ -388,15 +562,20 @@ async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i
 async fn a_page_may_begin_among_any_number_of_equals() {
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
-    let ranks = groups_of_equals(&db, &mut connection, &[1, 2, 19, 20, 21, 25]).await;
-    for from in 1..=ranks.len() {
-        let page: Vec<i64> =
-            sqlx::query_scalar("SELECT rank FROM centile.page('main', 'all_time', $1, 30) ORDER BY position")
-                .bind(i64::try_from(from).unwrap())
-                .fetch_all(&mut connection)
-                .await
-                .unwrap();
-        assert_eq!(page, ranks[from - 1..].iter().copied().take(30).collect::<Vec<_>>(), "the page from {from}");
+    let (ranking, ranks) = groups_of_equals(&db, &mut connection, &[1, 2, 19, 20, 21, 25]).await;
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        for from in 1..=ranks.len() {
+            let page: Vec<i64> =
+                sqlx::query_scalar("SELECT rank FROM centile.page('main', 'all_time', $1, 30) ORDER BY position")
+                    .bind(i64::try_from(from).unwrap())
+                    .fetch_all(&mut connection)
+                    .await
+                    .unwrap();
+            assert_eq!(page, ranks[from - 1..].iter().copied().take(30).collect::<Vec<_>>(), "the page from {from}");
+        }
+        // Now with equals in many buckets.
+        layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(seed), layout::MANY).await;
     }
 }
 
@@ -406,27 +585,33 @@ async fn neighbours_may_be_among_any_number_of_equals() {
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
     // Those above the ones that are shown are read up to two dozen, which may end a group, or not, or end in another bucket.
-    let ranks = groups_of_equals(&db, &mut connection, &[1, 2, 4, 22, 23, 24, 25, 26, 27, 28, 29, 30, 60, 3, 1]).await;
+    let (ranking, ranks) =
+        groups_of_equals(&db, &mut connection, &[1, 2, 4, 22, 23, 24, 25, 26, 27, 28, 29, 30, 60, 3, 1]).await;
     let ids: Vec<String> =
         sqlx::query_scalar("SELECT user_id FROM centile.page('main', 'all_time', 1, 1000) ORDER BY position")
             .fetch_all(&mut connection)
             .await
             .unwrap();
     assert_eq!(ids.len(), ranks.len());
-    let found: Vec<(i64, String, i64)> = sqlx::query_as(
-        "SELECT x.n, a.user_id, a.rank FROM unnest($1::text[]) WITH ORDINALITY AS x (id, n)
-         CROSS JOIN LATERAL centile.players_around('main', x.id, 'all_time', $2) a ORDER BY x.n, a.position",
-    )
-    .bind(&ids)
-    .bind(i32::try_from(AROUND).unwrap())
-    .fetch_all(&mut connection)
-    .await
-    .unwrap();
-    for (index, id) in ids.iter().enumerate() {
-        let of_this = found.iter().filter(|row| usize::try_from(row.0) == Ok(index + 1));
-        let around: Vec<(String, i64)> = of_this.map(|(_, user, rank)| (user.clone(), *rank)).collect();
-        let shown = index.saturating_sub(AROUND)..(index + AROUND + 1).min(ids.len());
-        let wanted: Vec<(String, i64)> = shown.map(|at| (ids[at].clone(), ranks[at])).collect();
-        assert_eq!(around, wanted, "around {id}, at {}", index + 1);
+    for seed in seeds(2) {
+        let _named = Reproducible(seed);
+        let found: Vec<(i64, String, i64)> = sqlx::query_as(
+            "SELECT x.n, a.user_id, a.rank FROM unnest($1::text[]) WITH ORDINALITY AS x (id, n)
+             CROSS JOIN LATERAL centile.players_around('main', x.id, 'all_time', $2) a ORDER BY x.n, a.position",
+        )
+        .bind(&ids)
+        .bind(i32::try_from(AROUND).unwrap())
+        .fetch_all(&mut connection)
+        .await
+        .unwrap();
+        for (index, id) in ids.iter().enumerate() {
+            let of_this = found.iter().filter(|row| usize::try_from(row.0) == Ok(index + 1));
+            let around: Vec<(String, i64)> = of_this.map(|(_, user, rank)| (user.clone(), *rank)).collect();
+            let shown = index.saturating_sub(AROUND)..(index + AROUND + 1).min(ids.len());
+            let wanted: Vec<(String, i64)> = shown.map(|at| (ids[at].clone(), ranks[at])).collect();
+            assert_eq!(around, wanted, "around {id}, at {}", index + 1);
+        }
+        // Now with equals in many buckets.
+        layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(seed), layout::MANY).await;
     }
 }

@@ -172,7 +172,7 @@ async fn perform(
                 let at = board.reset(connection, user, players[user].internal_id).await;
                 source.instants.push(at);
             }
-            Operation::Keep(target) => board.keep(connection, *target).await,
+            Operation::Scatter(seed) => board.scatter(connection, *seed).await,
             Operation::Rename(..) => {}
         }
     }

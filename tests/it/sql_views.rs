@@ -1,9 +1,10 @@
 //! The views for DBAs, where their examples do not show what could go wrong: days in zones with odd clocks, a period on its
 //! way from due to dropped, bounds of buckets, voided scores.
 
+use rand::{SeedableRng as _, rngs::StdRng};
 use sqlx::{AssertSqlSafe, PgConnection, Row as _, query, query_as, query_scalar, raw_sql};
 
-use crate::support::TestDb;
+use crate::support::{TestDb, layout};
 
 /// Time zones, and a day of each around which its clock does something odd.
 const TRAPS: [(&str, &str); 8] = [
@@ -241,6 +242,44 @@ async fn a_closed_period_whose_archive_is_gone_does_not_agree() {
     assert!(!query_scalar::<_, bool>(agrees).fetch_one(&mut connection).await.unwrap());
 }
 
+/// Compares what a board's buckets say with the scores of its players. Several of them have players.
+async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &str) {
+    // Whoever is better than from_score, and not as good as to_score; at a bound itself the tie key
+    // decides. Without both there is no range.
+    let wrong: Vec<String> = query_scalar(
+        "SELECT format('%s, bucket %s: %s %s: %s of %s', o.place, o.bucket, o.from_score, o.to_score, o.players, s.players)
+         FROM centile.bucket_occupancy o
+         CROSS JOIN LATERAL (
+             SELECT count(*) AS players FROM centile.standings x
+             WHERE x.board = o.board AND num_nonnulls(o.from_score, o.to_score) > 0
+               AND (o.from_score IS NULL OR centile.rank_key(x.score, $2) >= centile.rank_key(o.from_score, $2))
+               AND (o.to_score IS NULL OR centile.rank_key(x.score, $2) < centile.rank_key(o.to_score, $2))) s
+         WHERE o.board = $1
+           AND (o.players <> s.players
+                OR o.bucket <> (SELECT r.buckets[o.place] FROM centile_store.rankings r WHERE r.id = o.ranking_id)
+                OR o.players <> (SELECT count(*) FROM centile_store.leaderboard_bucket b
+                                 WHERE b.bucket = o.bucket AND b.ranking_id = o.ranking_id))",
+    )
+    .bind(slug)
+    .bind(order)
+    .fetch_all(&mut *connection)
+    .await
+    .unwrap();
+    assert!(wrong.is_empty(), "{order}: {wrong:?}");
+    let places: Vec<i32> = query_scalar("SELECT place FROM centile.bucket_occupancy WHERE board = $1 ORDER BY place")
+        .bind(slug)
+        .fetch_all(&mut *connection)
+        .await
+        .unwrap();
+    assert!(places.into_iter().eq(1..=100), "{order}");
+    let occupied: i64 = query_scalar("SELECT count(*) FROM centile.bucket_occupancy WHERE board = $1 AND players > 0")
+        .bind(slug)
+        .fetch_one(connection)
+        .await
+        .unwrap();
+    assert!(occupied > 2, "{order}: {occupied} buckets have players");
+}
+
 #[tokio::test]
 async fn buckets_say_which_scores_they_hold() {
     let db = TestDb::new().await;
@@ -256,23 +295,15 @@ async fn buckets_say_which_scores_they_hold() {
                 .await
                 .unwrap();
         }
-        // Whoever is better than from_score, and not as good as to_score; at a bound itself the tie key decides.
-        let wrong: Vec<String> = query_scalar(
-            "SELECT format('%s %s: %s of %s', o.from_score, o.to_score, o.players, s.players)
-             FROM centile.bucket_occupancy o
-             CROSS JOIN LATERAL (
-                 SELECT count(*) AS players FROM centile.standings x
-                 WHERE x.board = o.board AND o.stripes > 0
-                   AND (o.from_score IS NULL OR centile.rank_key(x.score, $2) >= centile.rank_key(o.from_score, $2))
-                   AND (o.to_score IS NULL OR centile.rank_key(x.score, $2) < centile.rank_key(o.to_score, $2))) s
-             WHERE o.board = $1 AND o.players <> s.players",
-        )
-        .bind(slug)
-        .bind(order)
-        .fetch_all(&mut connection)
-        .await
-        .unwrap();
-        assert!(wrong.is_empty(), "{order}: {wrong:?}");
+        occupancy_is_right(&mut connection, slug, order).await;
+        // The same where buckets lie in no order of their numbers.
+        let ranking = query_scalar("SELECT ranking_id FROM centile.periods WHERE board = $1")
+            .bind(slug)
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(1), layout::MANY).await;
+        occupancy_is_right(&mut connection, slug, order).await;
         let (buckets, players, share): (i64, i64, bool) =
             query_as("SELECT count(*), sum(players)::bigint, abs(sum(share) - 1) < 0.001 FROM centile.bucket_occupancy WHERE board = $1")
                 .bind(slug)

@@ -23,6 +23,7 @@ mod replay;
 mod report;
 mod schemathesis;
 mod soak;
+mod stopped;
 #[path = "../it/support/mod.rs"]
 mod support;
 mod time_limits;

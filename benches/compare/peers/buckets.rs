@@ -1,5 +1,6 @@
-//! 100 bucket tables as published: a rank is the players of the buckets above, counted once a minute, and a count in the player's
-//! own bucket. No stripes, and no state that an answer is exact for.
+//! 100 bucket tables as published: a rank is the number of players in the buckets above, counted once
+//! a minute, and a count in the player's own bucket. Bounds never change, and an answer names no
+//! version that it is exact for.
 
 use std::{
     sync::{Arc, PoisonError, RwLock},

@@ -1,4 +1,5 @@
--- 100 bucket tables by score, as published: no stripes. `users` says where a player stands, `bounds` where buckets begin.
+-- 100 bucket tables by score, as published. `users` holds each player's bucket, `bounds` the scores at
+-- which buckets begin. Bounds never change.
 CREATE TABLE users (user_id text NOT NULL, user_name text NOT NULL, score bigint NOT NULL, bucket smallint)
     WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 CREATE TABLE bounds (lows bigint[] NOT NULL);

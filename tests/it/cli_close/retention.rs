@@ -15,7 +15,6 @@ async fn archives_beyond_retention_go_and_the_ledger_stays() {
         "SELECT count(*) FROM centile_store.leaderboard",
         "SELECT count(*) FROM centile_store.leaderboard_bucket",
         "SELECT sum(c)::bigint FROM centile_store.bucket_counts, unnest(counts) c",
-        "SELECT sum(c)::bigint FROM centile_store.stripe_counts, unnest(counts) c",
     ] {
         assert_eq!(count(&pool, rows).await, 10, "only the players of all time are left: {rows}");
     }

@@ -68,18 +68,21 @@ pub async fn names(db: &TestDb) -> Value {
     query_scalar(names).fetch_one(&db.pool().await).await.unwrap()
 }
 
-/// Fails unless every ranking of a board has the same players in its counts of buckets and of stripes, in its bucket tables
-/// and in `leaderboard`, and unless stripes are of the size they should be.
+/// Fails unless every ranking of a board has the same players in its bucket counts, in its bucket
+/// tables and in `leaderboard`, as many in each bucket table as its count, and buckets of the size
+/// that they should be.
 pub async fn whole(db: &TestDb, board: &str) {
     let rankings: Vec<(i64, i64, i64, i64, i64)> = query_as(
         "SELECT (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),
                 (SELECT count(*) FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p.ranking_id),
                 (SELECT sum(n)::bigint FROM centile_store.bucket_counts c, unnest(c.counts) AS n WHERE c.ranking_id = p.ranking_id),
-                (SELECT sum(n)::bigint FROM centile_store.stripe_counts c, unnest(c.counts) AS n WHERE c.ranking_id = p.ranking_id),
-                (SELECT max(players)::bigint FROM (
-                     SELECT sum(n) AS players
-                     FROM centile_store.stripe_counts c, unnest(c.counts) WITH ORDINALITY AS x (n, stripe)
-                     WHERE c.ranking_id = p.ranking_id GROUP BY c.bucket, stripe) s)
+                (SELECT sum(least(c.players, r.rows))::bigint
+                 FROM (SELECT x.place - 1 AS bucket, sum(x.n) AS players
+                       FROM centile_store.bucket_counts c, unnest(c.counts) WITH ORDINALITY AS x (n, place)
+                       WHERE c.ranking_id = p.ranking_id GROUP BY x.place) c
+                 JOIN (SELECT b.bucket, count(*) AS rows FROM centile_store.leaderboard_bucket b
+                       WHERE b.ranking_id = p.ranking_id GROUP BY b.bucket) r ON r.bucket = c.bucket),
+                (SELECT max(n)::bigint FROM unnest(centile_store.bucket_totals(p.ranking_id)) AS n)
          FROM centile.periods p WHERE p.board = $1",
     )
     .bind(board)
@@ -87,8 +90,8 @@ pub async fn whole(db: &TestDb, board: &str) {
     .await
     .unwrap();
     assert!(!rankings.is_empty(), "{board} has no ranking");
-    for (players, rows, in_buckets, in_stripes, largest) in rankings {
-        assert_eq!([rows, in_buckets, in_stripes], [players; 3], "{board}");
-        assert!(largest <= 800, "{board}: a stripe of {largest}");
+    for (players, rows, in_counts, in_both, largest) in rankings {
+        assert_eq!([rows, in_counts, in_both], [players; 3], "{board}");
+        assert!(largest <= 1_300, "{board}: a bucket of {largest} is large");
     }
 }

@@ -35,7 +35,7 @@ async fn counts_in_the_cache_are_compared_at_their_version() {
     cache.put(&key(&version), serde_json::to_vec(&counts).unwrap()).await;
     let found = ask();
     assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["cached count"])), "{found:?}");
-    let words = format!("bucket 50 at version {version}: should be {}, is {}", counts[50] - 3, counts[50]);
+    let words = format!("place 51 at version {version}: should be {}, is {}", counts[50] - 3, counts[50]);
     assert!(found.out.contains(&words), "{found:?}");
     cache.put(&key(&version), b"garbage".to_vec()).await;
     ask().well();

@@ -28,8 +28,7 @@ async fn all_is_well_while_the_service_writes() {
     db.execute(
         "SELECT centile.create_board('shared', p_periods => '{all_time,week}', p_lanes => 4::smallint);
          SELECT centile.create_board('first', p_mode => 'latest', p_order => 'asc', p_ties => 'first',
-             p_periods => '{all_time,week}', p_lanes => 2::smallint);
-         UPDATE centile_store.boards SET stripe_target = 10, balance_from = 0",
+             p_periods => '{all_time,week}', p_lanes => 2::smallint)",
     )
     .await;
     let serve = spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await;
@@ -40,13 +39,26 @@ async fn all_is_well_while_the_service_writes() {
     let stop = CancellationToken::new();
     let (running, stopped) = (Arc::clone(&load), stop.clone());
     let writing = tokio::spawn(async move { running.run(&stopped).await });
+    let pool = db.pool().await;
+    let mut connection = pool.acquire().await.unwrap();
+    let mut random = StdRng::seed_from_u64(1);
+    let rankings: Vec<i64> =
+        sqlx::query_scalar("SELECT ranking_id FROM centile.periods").fetch_all(&pool).await.unwrap();
     for round in 0..amount(3, 6) {
-        let told = beside(&db, if round % 3 == 2 { &["verify", "--counts"] } else { &["verify"] }).await.well();
+        let verify: &[&str] = if round % 3 == 2 { &["verify", "--counts"] } else { &["verify"] };
+        // Layouts change meanwhile.
+        let scatter = async {
+            for &ranking in &rankings {
+                layout::scatter(&mut connection, ranking, &mut random, layout::MANY).await;
+            }
+        };
+        let (told, ()) = tokio::join!(beside(&db, verify), scatter);
+        let told = told.well();
         assert_eq!(told.lines().filter(|line| line.ends_with("  ok")).count(), 4, "{told}");
     }
     stop.cancel();
     record.join(writing.await.unwrap());
-    verdict::of(&db.pool().await, &load, &record).await.expect_right("while periods were compared");
+    verdict::of(&pool, &load, &record).await.expect_right("while periods were compared");
 }
 
 /// What a writer and the test tell each other.
@@ -83,12 +95,24 @@ async fn damage_is_mended_while_scores_arrive() {
     let mut serve = spawn_serve(&db, None, &PATIENT).await;
     for statement in [
         "DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND user_key % 3 = 0",
-        "UPDATE stripe_counts SET counts[1] = counts[1] + 5 WHERE ranking_id = $r;
-         UPDATE bucket_counts SET counts[80] = 70 WHERE ranking_id = $r",
+        "UPDATE bucket_counts SET counts[31] = counts[31] + 5, counts[80] = 70 WHERE ranking_id = $r",
         "DELETE FROM leaderboard WHERE ranking_id = $r AND user_id % 5 = 0;
          UPDATE leaderboard SET score = score * 2, rank_key = rank_key * 2 WHERE ranking_id = $r AND user_id % 5 = 1",
-        "DELETE FROM stripes WHERE ranking_id = $r",
+        // Of two buckets the one is where the other should be.
+        "UPDATE rankings g
+         SET buckets = ARRAY(SELECT CASE u.bucket WHEN x.one THEN x.other WHEN x.other THEN x.one ELSE u.bucket END
+                             FROM unnest(g.buckets) WITH ORDINALITY AS u (bucket, place) ORDER BY u.place)
+         FROM (SELECT min(y.bucket) AS one, max(y.bucket) AS other
+               FROM (SELECT u.bucket FROM rankings r, unnest(r.buckets, bucket_totals(r.id)) AS u (bucket, players)
+                     WHERE r.id = $r AND u.players > 0 ORDER BY u.players LIMIT 2) y) x
+         WHERE g.id = $r",
+        // Bounds are too high.
+        "UPDATE rankings
+         SET low_rank_keys = ARRAY(SELECT CASE WHEN u.key BETWEEN -1000000 AND 1000000 THEN u.key + 1 ELSE u.key END
+                                   FROM unnest(low_rank_keys) WITH ORDINALITY AS u (key, place) ORDER BY u.place)
+         WHERE id = $r",
     ] {
+        scatter(&pool).await;
         damage(&db, &pool, statement).await;
         let before: i64 =
             sqlx::query_scalar("SELECT count(*) FROM centile_store.score_transactions").fetch_one(&pool).await.unwrap();

@@ -1,7 +1,21 @@
 //! The light form: counts, on the command line and on the service's timer.
 
+use std::{
+    io,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use centile::{
+    audit,
+    service::{Service, Settings},
+};
+
 use super::*;
 use crate::support::{Serve, spawn_serve, wait::until};
+
+/// What the log says of a wrong count.
+const WRONG: &str = "a count of players is wrong";
 
 /// The value of a metric; none while it was never set.
 async fn metric(serve: &Serve, name: &str) -> Option<f64> {
@@ -21,65 +35,134 @@ async fn counts_alone_are_compared_quickly() {
     let pool = db.pool().await;
     let told = verify(&db, &["--counts"]).well();
     assert!(told.lines().count() >= 3 && told.lines().all(|line| line.ends_with("ok")), "{told}");
-    for (statement, wanted, words) in [
+    for (statement, words) in [
         (
-            "UPDATE stripe_counts SET counts[1] = counts[1] + 1 WHERE ranking_id = $r AND bucket = 50 AND lane = 1",
-            &["bucket count", "stripe count"][..],
-            "bucket 50, stripe 1",
+            "UPDATE bucket_counts SET counts[51] = counts[51] + 1 WHERE ranking_id = $r AND lane = 1",
+            "  bucket count: bucket 50: should be ",
         ),
         (
-            "UPDATE bucket_counts SET counts[51] = counts[51] - 2 WHERE ranking_id = $r AND lane = 1",
-            &["bucket count"],
-            "bucket 50",
+            "UPDATE bucket_counts SET counts[51] = counts[51] - 2 WHERE ranking_id = $r AND lane = 0",
+            "  bucket count: bucket 50: should be ",
+        ),
+        (
+            "UPDATE bucket_counts SET counts[100] = 4 WHERE ranking_id = $r AND lane = 1",
+            "  bucket count: bucket 99: should be 0, is 4\n",
         ),
         (
             "DELETE FROM leaderboard_bucket WHERE ranking_id = $r AND bucket = 50 AND user_key % 2 = 0",
-            &["stripe count"],
-            "bucket 50, stripe 1",
+            "  bucket count: bucket 50: should be ",
         ),
         (
-            "INSERT INTO leaderboard_bucket VALUES (33, $r, 1, 1, -1)",
-            &["stripe count"],
-            "bucket 33, stripe 0: should be 1, is 0",
+            "INSERT INTO leaderboard_bucket VALUES (33, 0, $r, 1, 1, -1)",
+            "  bucket count: bucket 33: should be 1, is 0\n",
         ),
     ] {
+        lay_out(&db).await;
+        verify(&db, &["--counts"]).well();
         damage(&db, &pool, statement).await;
         let found = verify(&db, &["--counts", "--period", "all_time"]);
-        assert_eq!((found.code, kinds(&found)), (Some(1), wanted.iter().copied().collect()), "{statement}: {found:?}");
+        assert_eq!((found.code, kinds(&found)), (Some(1), BTreeSet::from(["bucket count"])), "{statement}: {found:?}");
+        assert_eq!(found.out.matches("  bucket count: ").count(), 1, "{statement}: {found:?}");
         assert!(found.out.contains(words), "{statement}: {found:?}");
         run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
         verify(&db, &["--counts"]).well();
-        // As it was when it was new: five stripes, of which one is in bucket 50.
-        db.execute(
-            "UPDATE centile_store.periods SET ranking_id = centile_store.create_ranking(1, id) WHERE kind = 'all_time';
-             SELECT centile_store.recompute_entries(0::smallint, ARRAY[ranking_id], ARRAY(SELECT id FROM centile_store.users))
-             FROM centile_store.periods WHERE kind = 'all_time'",
-        )
-        .await;
     }
 }
 
 #[tokio::test]
-async fn the_timer_finds_wrong_counts_and_tells_once() {
+async fn the_timer_finds_wrong_counts_and_logs_each_once() {
     let db = with_past().await;
     let pool = db.pool().await;
-    // Sums that do not agree, and rows that do not: the latter in the first bucket, which is looked at first.
-    damage(&db, &pool, "INSERT INTO leaderboard_bucket VALUES (0, $r, 1, 1, -1)").await;
+    // The first bucket is looked at first, and another one each second.
+    damage(&db, &pool, "INSERT INTO leaderboard_bucket VALUES (0, 0, $r, 1, 1, -1)").await;
     let serve = spawn_serve(&db, None, &["--maintenance-every", "1"]).await;
     becomes(&serve, "centile_count_differences", 1.0).await;
-    damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] - 2 WHERE ranking_id = $r AND lane = 1").await;
-    becomes(&serve, "centile_count_differences", 2.0).await;
-    // The next look, which meets the former one too.
-    damage(&db, &pool, "UPDATE bucket_counts SET counts[71] = counts[71] + 1 WHERE ranking_id = $r AND lane = 1").await;
+    damage(
+        &db,
+        &pool,
+        "UPDATE bucket_counts SET counts[4] = counts[4] - 2, counts[10] = counts[10] + 1 WHERE ranking_id = $r AND lane = 1",
+    )
+    .await;
+    // The former finding stays.
     becomes(&serve, "centile_count_differences", 3.0).await;
-    damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 2, counts[71] = counts[71] - 1 WHERE ranking_id = $r AND lane = 1").await;
-    // What was found of another bucket stays known until that is looked at again.
-    becomes(&serve, "centile_count_differences", 1.0).await;
-    let words = "counts of players are wrong";
-    let told = serve.told(words, 3).await;
-    assert_eq!(told.matches(words).count(), 3, "{told}");
+    let told = serve.told(WRONG, 3).await;
+    assert_eq!(told.matches(WRONG).count(), 3, "{told}");
     assert_eq!(metric(&serve, "centile_count_differences_total").await, Some(3.0));
     // The ranking goes, and with it what was wrong of it.
     run(&db, &["rebuild", "--board", "arena", "--period", "all_time", "--by", "dora"]).well();
     becomes(&serve, "centile_count_differences", 0.0).await;
+}
+
+/// What this process logs.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(line)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A look at each bucket; gives how many counts are wrong after each.
+async fn look_at_all(service: &Service) -> Vec<usize> {
+    let mut wrong = Vec::new();
+    for _ in 0..100 {
+        wrong.push(audit::look_at_counts(service).await.unwrap());
+    }
+    wrong
+}
+
+/// What the timer does, a hundred times as fast.
+#[tokio::test]
+async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
+    let db = with_past().await;
+    let pool = db.pool().await;
+    lay_out(&db).await;
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let logged = || String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let service = Service::connect(&Settings {
+        database_url: db.url().into(),
+        pooler_url: None,
+        redis_url: None,
+        redis_ca: None,
+        redis_prefix: String::new(),
+        read_connections: 1,
+        write_connections: 1,
+        statement_timeout: Duration::from_mins(1),
+        pool_wait: Duration::from_mins(1),
+        index_memory: 0,
+        write_wait: Duration::from_mins(1),
+        master_keys: None,
+        maintenance_every: None,
+    })
+    .await
+    .unwrap();
+    assert_eq!(look_at_all(&service).await, [0; 100]);
+    damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] - 2, counts[71] = counts[71] + 1 WHERE ranking_id = $r AND lane = 1").await;
+    damage(&db, &pool, "INSERT INTO leaderboard_bucket VALUES (99, 0, $r, 1, 1, -1)").await;
+    let wrong = |from: &[(usize, usize)]| -> Vec<usize> {
+        (0..100).map(|bucket| from.iter().rfind(|(first, _)| *first <= bucket).map_or(0, |(_, count)| *count)).collect()
+    };
+    assert_eq!(look_at_all(&service).await, wrong(&[(50, 1), (70, 2), (99, 3)]));
+    assert_eq!(look_at_all(&service).await, [3; 100]);
+    let told = logged();
+    assert_eq!(told.matches(WRONG).count(), 3, "{told}");
+    for bucket in [50, 70, 99] {
+        assert!(told.contains(&format!(" bucket={bucket} ")), "{told}");
+    }
+    damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 2, counts[71] = counts[71] - 1 WHERE ranking_id = $r AND lane = 1").await;
+    // A finding stays until its bucket is looked at again.
+    assert_eq!(look_at_all(&service).await, wrong(&[(0, 3), (50, 2), (70, 1)]));
+    assert_eq!(logged().matches(WRONG).count(), 3);
+    // What comes back is told again.
+    damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 1 WHERE ranking_id = $r AND lane = 0").await;
+    assert_eq!(look_at_all(&service).await, wrong(&[(0, 1), (50, 2)]));
+    assert_eq!(logged().matches(WRONG).count(), 4);
 }

@@ -249,7 +249,7 @@ async fn an_instance_outlives_columns_that_a_migration_changed() {
              v_old text := pg_get_functiondef('centile_store.commit_batch'::regproc);
          BEGIN
              DROP FUNCTION centile_store.commit_batch;
-             EXECUTE replace(v_old, 'OUT crowded bigint[]', 'OUT crowded integer[]');
+             EXECUTE replace(v_old, 'OUT quarantine_ids bigint[]', 'OUT quarantine_ids integer[]');
          END
          $$",
     )

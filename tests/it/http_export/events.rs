@@ -6,7 +6,7 @@ use chrono::{DateTime, Duration, Utc};
 use serde_json::json;
 use sqlx::query_as;
 
-use crate::support::TestDb;
+use crate::support::{TestDb, replay::Ledger};
 
 /// A scoring event.
 #[derive(Debug, Clone)]
@@ -115,7 +115,8 @@ type Recorded = (i64, String, String, i64, DateTime<Utc>, i16, i64);
 /// The scores of the ledger that a version holds: those up to the last batch of each lane.
 pub async fn recorded(db: &TestDb, version: &str) -> Vec<Scored> {
     let (_, batches) = version.rsplit_once('.').unwrap();
-    let batches: Vec<i64> = batches.split('-').map(|batch| batch.parse().unwrap()).collect();
+    let ledger = Ledger::read(&db.pool().await, "main").await;
+    let batches = &ledger.versions[batches];
     let rows: Vec<Recorded> = query_as(
         "SELECT u.id, u.external_id, u.name, t.points, t.occurred_at, t.lane, t.batch
          FROM centile_store.score_transactions t JOIN centile_store.users u ON u.id = t.user_id

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use rand::RngExt as _;
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::{Value, json};
 use sqlx::PgPool;
 
@@ -255,15 +255,15 @@ impl Board {
         self.oracle.is_banned(player.internal_id) && self.oracle.out_of_range(player.internal_id, None, &slices)
     }
 
-    /// Brings the layouts of all rankings into shape behind the service's back.
-    pub async fn keep(&self, pool: &PgPool, target: i32) {
+    /// Changes the layouts of all rankings behind the service's back.
+    pub async fn scatter(&self, pool: &PgPool, seed: u64) {
         let mut connection = pool.acquire().await.unwrap();
-        layout::aim(&mut connection, &self.slug, target, 0).await;
+        let mut random = StdRng::seed_from_u64(seed);
         let statement = "SELECT ranking_id FROM centile.periods WHERE board = $1 AND ranking_id IS NOT NULL";
         let rankings: Vec<i64> =
             sqlx::query_scalar(statement).bind(&self.slug).fetch_all(&mut *connection).await.unwrap();
         for ranking_id in rankings {
-            layout::keep(&mut connection, ranking_id, async |_, _, _| {}).await;
+            layout::scatter(&mut connection, ranking_id, &mut random, layout::FEW).await;
         }
     }
 

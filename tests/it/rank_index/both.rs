@@ -141,12 +141,15 @@ impl<'a> Arena<'a> {
         self.users.retain(|user| !users[3..5].contains(user));
         let mut connection = self.db.pool().await.acquire().await.unwrap();
         for board in &self.boards {
-            layout::aim(&mut connection, board, 7, 0).await;
+            let mut random = StdRng::seed_from_u64(7);
             let statement = "SELECT ranking_id FROM centile.periods WHERE board = $1 AND ranking_id IS NOT NULL";
             let rankings: Vec<i64> =
                 sqlx::query_scalar(statement).bind(board).fetch_all(&mut *connection).await.unwrap();
             for ranking in rankings {
-                assert!(layout::keep(&mut connection, ranking, async |_, _, _| {}).await > 0, "the layout changes");
+                assert!(
+                    layout::scatter(&mut connection, ranking, &mut random, layout::MANY).await > 0,
+                    "the layout changes"
+                );
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use rand::{SeedableRng as _, rngs::StdRng};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -188,10 +189,10 @@ async fn a_changed_layout_is_named_and_loads_nothing() {
         .fetch_one(&mut *connection)
         .await
         .unwrap();
-    for target in [8, 3] {
-        layout::aim(&mut connection, "main", target, 0).await;
+    for seed in [8, 3] {
+        let mut random = StdRng::seed_from_u64(seed);
         let before = from_index(&pair.index, "/v1/boards/main/distribution").await["version"].clone();
-        assert!(layout::keep(&mut connection, ranking, async |_, _, _| {}).await > 0);
+        assert!(layout::scatter(&mut connection, ranking, &mut random, layout::MANY).await > 0);
         // Both name the layout in their versions, which `shows` compares.
         pair.shows("main", &sums).await;
         let after = from_index(&pair.index, "/v1/boards/main/distribution").await["version"].clone();
@@ -200,6 +201,35 @@ async fn a_changed_layout_is_named_and_loads_nothing() {
         sums.add("p1", 5);
         pair.shows("main", &sums).await;
     }
+    assert_eq!(loads(&pair), 1, "{}", pair.index.serve.output());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn buckets_in_no_order_of_their_numbers_are_loaded() {
+    let db = TestDb::new().await;
+    let mut sums = Sums::default();
+    let mut scores =
+        "SELECT centile.create_board('main', p_periods => '{all_time}', p_lanes => 2::smallint)".to_owned();
+    for n in 0..120 {
+        let (user, points) = (format!("p{n}"), n * 7 % 31);
+        sums.add(&user, points);
+        write!(scores, "; SELECT testing.submit_score('main', '{user}', {points})").unwrap();
+    }
+    db.execute(&scores).await;
+    let mut connection = db.pool().await.acquire().await.unwrap();
+    let ranking: i64 =
+        sqlx::query_scalar("SELECT ranking_id FROM centile.periods").fetch_one(&mut *connection).await.unwrap();
+    layout::scatter(&mut connection, ranking, &mut StdRng::seed_from_u64(1), layout::MANY).await;
+    let buckets: Vec<i16> = sqlx::query_scalar(
+        "SELECT bucket FROM centile.bucket_occupancy WHERE ranking_id = $1 AND players > 0 ORDER BY place",
+    )
+    .bind(ranking)
+    .fetch_all(&mut *connection)
+    .await
+    .unwrap();
+    assert!(buckets.len() > 3 && !buckets.is_sorted(), "{buckets:?}");
+    let pair = Pair::start(&db).await;
+    pair.shows("main", &sums).await;
     assert_eq!(loads(&pair), 1, "{}", pair.index.serve.output());
 }
 

@@ -1,24 +1,35 @@
-//! A board of one period with random rules, and players who come and play.
-
-use std::collections::{BTreeMap, HashMap};
+//! A board of one period with random rules, and players who come, play and leave.
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::{Connection as _, PgConnection};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::{
+    expected::{Key, Places},
+    sorted::Sorted,
+};
 use crate::{
-    sql_property::{
-        layout::{Layout, check_ranking},
-        same,
-    },
+    sql_property::layout::check_ranking,
     support::{
-        TestDb, amount,
+        TestDb,
         layout::{self, Step},
         next_number,
         oracle::lane_of,
     },
 };
+
+/// Every mode with every rule for ties that it allows.
+pub const KINDS: [(&str, &str); 8] = [
+    ("sum", "shared"),
+    ("sum", "first"),
+    ("best", "shared"),
+    ("best", "first"),
+    ("best", "tiebreak"),
+    ("latest", "shared"),
+    ("latest", "first"),
+    ("latest", "tiebreak"),
+];
 
 /// How scores are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,83 +42,69 @@ pub enum Scores {
     Growing,
     /// Few large ones, many small ones, and one out of all proportion.
     FrontRunner,
+    /// The ends of all scores, and few in between.
+    Extreme,
 }
 
 impl Scores {
-    pub const ALL: [Self; 5] = [Self::Uniform, Self::Three, Self::Equal, Self::Growing, Self::FrontRunner];
+    pub const ALL: [Self; 6] =
+        [Self::Uniform, Self::Three, Self::Equal, Self::Growing, Self::FrontRunner, Self::Extreme];
 }
 
-/// A player's rank and position by internal id.
-type Places = HashMap<i64, (i64, i64)>;
+/// A score that a player sends.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    player: u32,
+    points: i64,
+    /// On boards with this rule for ties.
+    tiebreak: Option<i16>,
+}
 
 pub struct Arena {
     pub connection: PgConnection,
     pub rng: StdRng,
-    /// Which of the database's boards this is, from 1.
+    /// The number of its board.
     pub number: i32,
     pub ranking_id: i64,
     url: String,
     slug: String,
     lanes: i16,
-    shared: bool,
-    target: i64,
-    balance_from: i64,
+    ties: &'static str,
+    ascending: bool,
     players: u32,
     high: i64,
 }
 
 impl Arena {
-    /// Rules follow from the seed: mode, order, ties, lanes, first layout.
+    /// A board whose rules follow from the seed; `seed % 8` decides mode and ties.
     pub async fn random(db: &TestDb, seed: u64) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let mut connection = PgConnection::connect(db.url()).await.unwrap();
-        let (mode, ties) = *[("sum", "shared"), ("latest", "first"), ("latest", "tiebreak"), ("best", "shared")]
-            .choose(&mut rng)
-            .unwrap();
-        let order = if rng.random() { "asc" } else { "desc" };
-        let lanes = *[1, 3].choose(&mut rng).unwrap();
-        let bounds: Vec<i64> = if rng.random() { vec![] } else { (0..20).map(|n| n * 50).collect() };
+        let (mode, ties) = KINDS[usize::try_from(seed).unwrap() % KINDS.len()];
+        let ascending = rng.random();
+        let lanes = rng.random_range(1..=4);
+        let bounds: Vec<i64> = if rng.random() { vec![] } else { (-10..10).map(|n| n * 50).collect() };
         let slug = format!("arena{}", next_number());
         let number: i32 = sqlx::query_scalar(
-            "SELECT centile.create_board($1, p_mode => $2, p_order => $3, p_ties => $4, p_periods => '{all_time}', p_lanes => $5,
-                                         p_layout_bounds => $6)",
+            "SELECT centile.create_board($1, p_mode => $2, p_order => $3, p_ties => $4, p_periods => '{all_time}',
+                                         p_lanes => $5, p_layout_bounds => $6, p_points_min => $7, p_points_max => $8)",
         )
         .bind(&slug)
         .bind(mode)
-        .bind(order)
+        .bind(if ascending { "asc" } else { "desc" })
         .bind(ties)
         .bind(lanes)
         .bind(bounds)
+        .bind(-i64::MAX)
+        .bind(i64::MAX)
         .fetch_one(&mut connection)
         .await
         .unwrap();
-        let statement = "SELECT centile.ensure_ledger_months(), centile.open_periods($1, ARRAY[now()])";
+        let statement = "SELECT centile.open_periods($1, ARRAY[now()])";
         sqlx::query(statement).bind(number).execute(&mut connection).await.unwrap();
         let ranking_id = current(&mut connection, number).await;
-        let shared = ties == "shared";
-        let (url, target, balance_from) = (db.url().to_owned(), 0, 0);
-        let mut arena = Self {
-            connection,
-            rng,
-            number,
-            ranking_id,
-            url,
-            slug,
-            lanes,
-            shared,
-            target,
-            balance_from,
-            players: 0,
-            high: 0,
-        };
-        arena.aim(6, 50).await;
-        arena
-    }
-
-    /// Sets the sizes to be kept.
-    pub async fn aim(&mut self, target: i32, balance_from: i64) {
-        layout::aim(&mut self.connection, &self.slug, target, balance_from).await;
-        (self.target, self.balance_from) = (target.into(), balance_from);
+        let url = db.url().to_owned();
+        Self { connection, rng, number, ranking_id, url, slug, lanes, ties, ascending, players: 0, high: 0 }
     }
 
     /// So many newcomers score, and as many of those who are there play again.
@@ -126,18 +123,21 @@ impl Arena {
                     Scores::Growing => self.high,
                     Scores::FrontRunner if self.rng.random_ratio(1, 300) => 1_000_000_000_000_000,
                     Scores::FrontRunner => 1_000 / self.rng.random_range(1..=200),
+                    // Anything else might be more than a sum can hold.
+                    Scores::Extreme if player == old => 0,
+                    Scores::Extreme => {
+                        *[i64::MAX, -i64::MAX, i64::MAX - 1, 0, 1 - i64::MAX].choose(&mut self.rng).unwrap()
+                    }
                 };
-                events.push((player, points));
+                let tiebreak = (self.ties == "tiebreak").then(|| *[-2048, 0, 0, 2047].choose(&mut self.rng).unwrap());
+                events.push(Event { player, points, tiebreak });
             }
         }
-        for lane in 0..self.lanes {
-            let of_lane =
-                events.iter().copied().filter(|(player, _)| lane_of(&name(*player), self.lanes) == lane).collect();
-            record(&mut self.connection, self.number, lane, of_lane).await;
-        }
+        record_all(&mut self.connection, self.number, self.lanes, &events).await;
     }
 
-    /// Starts writers with connections of their own. Each writes `batches` batches of a few scores, and goes on until `stop`.
+    /// Starts writers with connections of their own. Each writes `batches` batches of a few scores, and goes on until
+    /// `stop`.
     pub fn writers(&mut self, writers: u32, batches: u32, stop: &CancellationToken) -> Vec<JoinHandle<()>> {
         let mut all = Vec::new();
         for writer in 0..writers {
@@ -149,17 +149,12 @@ impl Arena {
                     if batch >= batches && stop.is_cancelled() {
                         return;
                     }
-                    let events: Vec<_> = (0..20)
-                        .map(|_| (rng.random_range(0..1_000) * writers + writer, rng.random_range(-500..500)))
-                        .collect();
-                    for lane in 0..lanes {
-                        let of_lane = events
-                            .iter()
-                            .copied()
-                            .filter(|(player, _)| lane_of(&name(*player), lanes) == lane)
-                            .collect();
-                        record(&mut connection, board, lane, of_lane).await;
-                    }
+                    let event = |_| {
+                        let player = rng.random_range(0..1_000) * writers + writer;
+                        Event { player, points: rng.random_range(-500..500), tiebreak: None }
+                    };
+                    let events: Vec<Event> = (0..20).map(event).collect();
+                    record_all(&mut connection, board, lanes, &events).await;
                 }
             }));
         }
@@ -181,86 +176,81 @@ impl Arena {
         .unwrap();
     }
 
-    /// Splits and merges until nothing is left of that, without any move.
-    pub async fn tidy(&mut self) {
-        for step in layout::steps(&mut self.connection, self.ranking_id).await {
-            while matches!(step, Step::Tidy(_))
-                && layout::take(&mut self.connection, self.ranking_id, step).await.unwrap() != Some(0)
-            {}
+    /// Random steps, so that players stand in many buckets.
+    pub async fn scatter(&mut self) {
+        assert!(layout::scatter(&mut self.connection, self.ranking_id, &mut self.rng, layout::MANY).await > 100);
+    }
+
+    /// Moves all players to one place, counted from 1. Returns how many there are.
+    pub async fn gather(&mut self, place: i32) -> i32 {
+        loop {
+            let (number, players) = layout::occupied(&mut self.connection, self.ranking_id).await;
+            let all = players.iter().sum::<i64>();
+            let ends = [players.iter().position(|some| *some > 0), players.iter().rposition(|some| *some > 0)];
+            let [lowest, highest] = ends.map(|index| i32::try_from(index.unwrap()).unwrap() + 1);
+            let (from, to) = match (lowest < place, highest > place) {
+                (true, _) => (lowest, lowest + 1),
+                (false, true) => (highest, highest - 1),
+                (false, false) => return i32::try_from(all).unwrap(),
+            };
+            let step = Step::Move { from, to, rows: i32::try_from(all).unwrap() };
+            assert!(layout::take(&mut self.connection, self.ranking_id, number, step).await.unwrap().is_some());
         }
     }
 
-    /// Brings the layout into shape, for a test that is about what follows.
-    pub async fn keep(&mut self) {
-        layout::keep(&mut self.connection, self.ranking_id, async |_, _, _| {}).await;
+    /// Takes random steps. After each of them everything that is stored and everything that is read must be as
+    /// predicted.
+    pub async fn step_and_check(&mut self, steps: u32) {
+        let sorted = self.sorted().await;
+        self.check(&sorted, "before any step").await;
+        for _ in 0..steps {
+            let (number, players) = layout::occupied(&mut self.connection, self.ranking_id).await;
+            let Some(step) = self.step(&players) else { return };
+            let what = format!("after {step:?} from {players:?}");
+            let mut expected = self.places().await;
+            let keys: Vec<Key> = sorted.keys();
+            let rows = expected.take(&keys, step);
+            let done = layout::take(&mut self.connection, self.ranking_id, number, step).await.unwrap();
+            assert_eq!(done, Some(rows), "{what}");
+            assert_eq!(self.places().await, expected, "{what}");
+            assert_eq!(layout::occupied(&mut self.connection, self.ranking_id).await.0, number + 1, "{what}");
+            self.check(&sorted, &what).await;
+        }
     }
 
-    /// Brings the layout into shape. Checks the rules after each step, ranks after some of them, and the shape at the end.
-    pub async fn keep_and_check(&mut self) {
-        let places = self.places().await;
-        let many = amount(120, usize::MAX);
-        self.check_ranks(&places, many).await;
-        let (ranking_id, shared) = (self.ranking_id, self.shared);
-        let (mut moved, mut steps) = (0, 0);
-        let rng = &mut self.rng;
-        layout::keep(&mut self.connection, ranking_id, async |connection, step, done| {
-            check_ranking(connection, ranking_id, &format!("after {step:?}")).await;
-            if rng.random_ratio(1, amount(5, 1)) {
-                let some = if rng.random_ratio(1, 100) { many } else { 5 };
-                check_ranks(connection, ranking_id, shared, &places, some, rng).await;
+    /// A step that may be taken: mostly such as `centile maintain` takes, and now and then one that it never would.
+    fn step(&mut self, players: &[i64]) -> Option<Step> {
+        let step = layout::random_step(&mut self.rng, players)?;
+        Some(match step {
+            Step::Move { from, to, .. } if self.rng.random_ratio(1, 6) => Step::Move { from, to, rows: i32::MAX },
+            Step::Move { rows, .. } if self.rng.random_ratio(1, 6) => {
+                let (from, to) = *[(1, 2), (2, 1), (99, 100), (100, 99)].choose(&mut self.rng).unwrap();
+                Step::Move { from, to, rows }
             }
-            assert!(
-                matches!(step, Step::Tidy(_)) || done.is_some(),
-                "{step:?} was not possible, and nobody else is here"
-            );
-            steps += 1;
-            moved += if matches!(step, Step::Move { .. }) { done.unwrap_or_default() } else { 0 };
+            // A bucket may be empty: then its range goes.
+            Step::Move { .. } if self.rng.random_ratio(1, 6) => {
+                let from = self.rng.random_range(2..=99);
+                let to = if self.rng.random() { from + 1 } else { from - 1 };
+                Step::Move { from, to, rows: 10 }
+            }
+            step => step,
         })
-        .await;
-        self.check_ranks(&places, many).await;
-        self.check_shape(&format!("after {steps} steps and {moved} rows moved")).await;
-        // Nothing is ever moved to and fro.
-        let number = self.layout_number().await;
-        assert_eq!(layout::keep(&mut self.connection, ranking_id, async |_, _, _| {}).await, 0);
-        assert_eq!(self.layout_number().await, number);
     }
 
-    async fn check_shape(&mut self, what: &str) {
-        let layout = self.layout(what).await;
-        let stripes = layout.stripes();
-        let players: i64 = layout.buckets().iter().sum();
-        let largest = stripes.iter().map(|stripe| stripe.1).max().unwrap();
-        assert!(largest <= 2 * self.target, "a stripe of {largest} where {} are aimed at: {what}", self.target);
-        for pair in stripes.windows(2) {
-            let [(low, few), (high, more)] = pair else { unreachable!() };
-            assert!(low != high || 2 * (few + more) >= self.target, "{pair:?} could be one: {what}");
-        }
-        if players >= self.balance_from {
-            // Stripes are moved whole, to the bucket in whose hundredth of the players their middle lies: at either end of it
-            // half a stripe may be too many. Where a share is at least two and a half targets, that is less than 1.8 shares.
-            let hundredths = layout.buckets().into_iter().max().unwrap() * 100;
-            let bound = (2 * players).max(players + 100 * largest);
-            assert!(hundredths <= bound, "a bucket of {hundredths} hundredths where {players} play: {what}");
-        }
+    /// Everything that is stored, and everything that is read of each player, against a sorted list.
+    pub async fn check(&mut self, sorted: &Sorted, what: &str) {
+        check_ranking(&mut self.connection, self.ranking_id, what).await;
+        sorted.check(&mut self.connection, &mut self.rng, what).await;
     }
 
-    async fn places(&mut self) -> Places {
-        let order = if self.shared { "rank_key DESC" } else { "rank_key DESC, tie_key DESC, user_id" };
-        let statement = format!(
-            "SELECT user_id, rank() OVER (ORDER BY {order}),
-                    row_number() OVER (ORDER BY rank_key DESC, tie_key DESC, user_id)
-             FROM centile_store.leaderboard WHERE ranking_id = $1"
-        );
-        let rows: Vec<(i64, i64, i64)> = sqlx::query_as(sqlx::AssertSqlSafe(statement))
-            .bind(self.ranking_id)
-            .fetch_all(&mut self.connection)
-            .await
-            .unwrap();
-        rows.into_iter().map(|(user, rank, position)| (user, (rank, position))).collect()
+    /// The players as they stand now.
+    pub async fn sorted(&mut self) -> Sorted {
+        Sorted::read(&mut self.connection, self.ranking_id, self.ties == "shared", self.ascending).await
     }
 
-    async fn check_ranks(&mut self, places: &Places, some: usize) {
-        check_ranks(&mut self.connection, self.ranking_id, self.shared, places, some, &mut self.rng).await;
+    /// Buckets and bounds as they are stored.
+    pub async fn places(&mut self) -> Places {
+        Places::read(&mut self.connection, self.ranking_id).await
     }
 
     /// Builds the ranking anew beside the live one, and goes on with that.
@@ -277,63 +267,6 @@ impl Arena {
         self.ranking_id = current(&mut self.connection, self.number).await;
     }
 
-    /// The layout as it is, after a look at the rules.
-    pub async fn layout(&mut self, what: &str) -> Layout {
-        check_ranking(&mut self.connection, self.ranking_id, what).await
-    }
-
-    /// Players of the largest stripe of each bucket.
-    pub async fn largest_stripes(&mut self) -> BTreeMap<i16, i64> {
-        let mut largest = BTreeMap::new();
-        for (bucket, players) in self.layout("the largest stripes").await.stripes() {
-            let most: &mut i64 = largest.entry(bucket).or_default();
-            *most = players.max(*most);
-        }
-        largest
-    }
-
-    pub async fn bucket_of(&mut self, bound: [i64; 3]) -> i16 {
-        sqlx::query_scalar(
-            "SELECT bucket FROM centile_store.stripes WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) = ($2, $3, $4)",
-        )
-        .bind(self.ranking_id)
-        .bind(bound[0])
-        .bind(bound[1])
-        .bind(bound[2])
-        .fetch_one(&mut self.connection)
-        .await
-        .unwrap()
-    }
-
-    async fn layout_number(&mut self) -> i32 {
-        let statement = "SELECT layout FROM centile_store.rankings WHERE id = $1";
-        sqlx::query_scalar(statement).bind(self.ranking_id).fetch_one(&mut self.connection).await.unwrap()
-    }
-
-    /// Pages that ranks of a hundred random players touch, all in all.
-    pub async fn pages_read(&mut self) -> i64 {
-        sqlx::query("VACUUM ANALYZE").execute(&mut self.connection).await.unwrap();
-        let statement = format!(
-            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON)
-             SELECT a.* FROM (SELECT * FROM centile_store.leaderboard WHERE ranking_id = {0} ORDER BY hashint8(user_id) LIMIT 100) l
-             CROSS JOIN LATERAL centile_store.above_in_bucket({0}, l.rank_key, l.tie_key, -l.user_id, {1}) a",
-            self.ranking_id, self.lanes
-        );
-        let mut pages = 0;
-        // The first time plans are made, too.
-        for _ in 0..2 {
-            let plan: serde_json::Value = sqlx::query_scalar(sqlx::AssertSqlSafe(statement.clone()))
-                .fetch_one(&mut self.connection)
-                .await
-                .unwrap();
-            pages = ["Shared Hit Blocks", "Shared Read Blocks"]
-                .map(|name| plan[0]["Plan"][name].as_i64().unwrap())
-                .iter()
-                .sum();
-        }
-        pages
-    }
-
     /// Everything that is stored of the ranking, as text.
     pub async fn dump(&mut self) -> Vec<String> {
         self.dump_of(self.ranking_id).await
@@ -343,11 +276,9 @@ impl Arena {
     pub async fn dump_of(&mut self, ranking_id: i64) -> Vec<String> {
         sqlx::query_scalar(
             "SELECT x FROM (
-                 SELECT 's' || s::text FROM centile_store.stripes s WHERE ranking_id = $1
-                 UNION ALL SELECT 'c' || c::text FROM centile_store.stripe_counts c WHERE ranking_id = $1
-                 UNION ALL SELECT 'b' || b::text FROM centile_store.bucket_counts b WHERE ranking_id = $1
+                 SELECT 'c' || c::text FROM centile_store.bucket_counts c WHERE ranking_id = $1
                  UNION ALL SELECT 'r' || r::text FROM centile_store.leaderboard_bucket r WHERE ranking_id = $1
-                 UNION ALL SELECT 'g' || layout::text FROM centile_store.rankings WHERE id = $1) AS x (x)
+                 UNION ALL SELECT 'g' || g::text FROM centile_store.rankings g WHERE id = $1) AS x (x)
              ORDER BY x",
         )
         .bind(ranking_id)
@@ -355,49 +286,6 @@ impl Arena {
         .await
         .unwrap()
     }
-}
-
-/// Compares the ranks of some random players, or of all, with plain ones: counted as reports are, and as the service adds them up
-/// from bucket counts and a look into the bucket; and who stands at each position with who should.
-async fn check_ranks(
-    connection: &mut PgConnection,
-    ranking_id: i64,
-    shared: bool,
-    places: &Places,
-    some: usize,
-    rng: &mut StdRng,
-) {
-    let users: Vec<i64> = places.keys().copied().collect();
-    let mut users: Vec<i64> = users.sample(rng, some.min(users.len())).copied().collect();
-    users.sort_unstable();
-    let found: Vec<(i64, i64, i64, i64, i64, Option<i64>)> = sqlx::query_as(
-        // Looked up before anything is counted for them: else a plan may count for each pair of players.
-        "WITH players AS MATERIALIZED (
-             SELECT u.id, r.* FROM unnest($2::bigint[]) AS u (id) CROSS JOIN LATERAL centile_store.player_row($1, u.id) r)
-         SELECT p.id, p.rank, p.position, -k.user_key, (1 + h.higher + a.in_stripe[2])::bigint,
-                CASE WHEN $3 AND a.has_all_equals THEN 1 + h.higher + a.in_stripe[1] END::bigint
-         FROM players p
-         CROSS JOIN LATERAL centile_store.key_at($1, p.position) k
-         CROSS JOIN LATERAL centile_store.above_in_bucket($1, p.rank_key, p.tie_key, -p.id,
-             (SELECT g.lanes FROM centile_store.rankings g WHERE g.id = $1)) a
-         CROSS JOIN LATERAL (
-             SELECT coalesce(sum(c), 0) + CASE WHEN a.are_below THEN -a.other_stripes ELSE a.other_stripes END AS higher
-             FROM unnest((centile_store.bucket_totals($1))[a.bucket + CASE WHEN a.are_below THEN 1 ELSE 2 END:]) AS c) h
-         ORDER BY p.id",
-    )
-    .bind(ranking_id)
-    .bind(&users)
-    .bind(shared)
-    .fetch_all(connection)
-    .await
-    .unwrap();
-    let expected: Vec<_> = (users.iter().zip(&found))
-        .map(|(user, found)| {
-            let (rank, position) = places[user];
-            (*user, rank, position, *user, position, found.5.map(|_| rank))
-        })
-        .collect();
-    same(&found, &expected, if shared { "shared ranks" } else { "ranks" });
 }
 
 fn name(player: u32) -> String {
@@ -409,21 +297,28 @@ async fn current(connection: &mut PgConnection, board: i32) -> i64 {
     sqlx::query_scalar(statement).bind(board).fetch_one(connection).await.unwrap()
 }
 
-/// One batch of a lane.
-async fn record(connection: &mut PgConnection, board: i32, lane: i16, events: Vec<(u32, i64)>) {
-    if events.is_empty() {
-        return;
+/// A batch of each lane.
+async fn record_all(connection: &mut PgConnection, board: i32, lanes: i16, events: &[Event]) {
+    for lane in 0..lanes {
+        let is_of_lane = |event: &&Event| lane_of(&name(event.player), lanes) == lane;
+        let events: Vec<&Event> = events.iter().filter(is_of_lane).collect();
+        if events.is_empty() {
+            continue;
+        }
+        let users: Vec<String> = events.iter().map(|event| name(event.player)).collect();
+        let points: Vec<i64> = events.iter().map(|event| event.points).collect();
+        let tiebreaks: Vec<Option<i16>> = events.iter().map(|event| event.tiebreak).collect();
+        sqlx::query("SELECT centile.ensure_users($1)").bind(&users).execute(&mut *connection).await.unwrap();
+        let accepted: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM testing.record_scores($1, $2, $3, $4, p_tiebreaks => $5)")
+                .bind(board)
+                .bind(lane)
+                .bind(&users)
+                .bind(&points)
+                .bind(&tiebreaks)
+                .fetch_one(&mut *connection)
+                .await
+                .unwrap();
+        assert_eq!(usize::try_from(accepted).unwrap(), users.len());
     }
-    let (users, points): (Vec<String>, Vec<i64>) =
-        events.into_iter().map(|(player, points)| (name(player), points)).unzip();
-    sqlx::query("SELECT centile.ensure_users($1)").bind(&users).execute(&mut *connection).await.unwrap();
-    let accepted: i64 = sqlx::query_scalar("SELECT count(*) FROM testing.record_scores($1, $2, $3, $4)")
-        .bind(board)
-        .bind(lane)
-        .bind(&users)
-        .bind(&points)
-        .fetch_one(connection)
-        .await
-        .unwrap();
-    assert_eq!(usize::try_from(accepted).unwrap(), users.len());
 }

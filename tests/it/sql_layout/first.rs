@@ -1,28 +1,31 @@
-//! How a new period is cut before anybody has scored in it.
+//! The layout that a new period begins with, before anybody has scored in it.
 
 use sqlx::{Connection as _, PgConnection};
 
 use crate::{
     sql_property::{
-        layout::{Layout, check_ranking},
+        layout::{Key, Layout, check_ranking},
         same,
     },
-    support::{TestDb, audit, layout, run},
+    support::{
+        TestDb, audit,
+        layout::{self, Step},
+        run,
+    },
 };
 
 /// Players of a full week.
 const PLAYERS: i64 = 600;
 
-/// A weekly board with stripes of a few players.
+/// A weekly board.
 async fn board(db: &TestDb, bounds: &str) -> PgConnection {
-    let mut connection = PgConnection::connect(db.url()).await.unwrap();
+    let connection = PgConnection::connect(db.url()).await.unwrap();
     let statement = format!(
         "SELECT centile.create_board('arena', p_periods => '{{week}}', p_lanes => 2::smallint, p_layout_bounds => '{bounds}')"
     );
     db.execute(&statement).await;
     db.execute(&format!("SELECT centile.ensure_users(ARRAY(SELECT 'p' || n FROM generate_series(1, {PLAYERS}) AS n))"))
         .await;
-    layout::aim(&mut connection, "arena", 4, 0).await;
     connection
 }
 
@@ -47,27 +50,38 @@ async fn open(connection: &mut PgConnection, day: &str) -> i64 {
     sqlx::query_scalar(statement).bind(day).fetch_one(connection).await.unwrap()
 }
 
-async fn keep(connection: &mut PgConnection, ranking_id: i64) -> Layout {
-    layout::keep(connection, ranking_id, async |_, _, _| {}).await;
-    check_ranking(connection, ranking_id, "kept").await
+/// Lays a ranking out with as many players in each place but the highest. All of them stand in the lowest ones before.
+async fn even(connection: &mut PgConnection, ranking_id: i64, players: i64) -> Layout {
+    for place in 1..100 {
+        let (number, of_places) = layout::occupied(connection, ranking_id).await;
+        let rows = of_places[usize::try_from(place - 1).unwrap()] - players;
+        if rows > 0 {
+            let step = Step::Move { from: place, to: place + 1, rows: rows.try_into().unwrap() };
+            let done = layout::take(connection, ranking_id, number, step).await.unwrap();
+            assert_eq!(done.map(i64::from), Some(rows));
+        }
+    }
+    check_ranking(connection, ranking_id, "even").await
 }
 
-/// Looks at a first layout that was cut as the players of a full week stood: each of its stripes would hold about a hundredth of
-/// them, but for the third who are level, whom no score can cut.
-fn like_a_full_week(first: &Layout, players: i64) {
-    let bounds = first.bounds();
-    assert!((60..=100).contains(&bounds.len()), "{} stripes", bounds.len());
-    let buckets: Vec<i16> = first.stripes().iter().map(|stripe| stripe.0).collect();
-    let mut distinct = buckets.clone();
-    distinct.dedup();
-    assert_eq!(distinct, buckets, "a bucket for each stripe");
-    // A third of the players have 0, then one has each score.
-    let scores: Vec<i64> = (1..=players).map(|n| (n - players / 3).max(0)).collect();
-    for pair in bounds.windows(2).filter(|pair| pair[0][0] > 0) {
-        let within = scores.iter().filter(|score| (pair[0][0]..pair[1][0]).contains(*score)).count();
-        // A bound is that of a stripe, of which there are some two to a hundredth.
-        assert!((1..=20).contains(&within), "{within} players from {} to {}", pair[0][0], pair[1][0]);
-    }
+/// Looks at a first layout that begins as another one stood: without players, with a place for each rank key of a bound.
+fn like(first: &Layout, before: &Layout) {
+    let mut bounds: Vec<Key> = before.bounds().into_iter().map(|bound| [bound[0], i64::MIN, i64::MIN]).collect();
+    bounds.dedup();
+    assert_eq!(first.bounds(), bounds);
+    assert_eq!(first.players(), vec![0; 100]);
+}
+
+/// Looks at the even layout of a full week: a place for every six players, but for the third who are level, whom only their
+/// times and ids tell apart.
+fn like_a_full_week(full: &Layout) {
+    assert_eq!(full.players(), vec![6; 100]);
+    assert_eq!(full.bounds().len(), 100);
+    let mut scores: Vec<i64> = full.bounds().iter().map(|bound| bound[0]).collect();
+    scores.dedup();
+    // Six to a place from the lowest on.
+    assert_eq!(scores.len(), 68, "{scores:?}");
+    assert!(scores[1..].iter().eq([0].iter().chain(&(5..=395).step_by(6).collect::<Vec<_>>())), "{scores:?}");
 }
 
 /// Scores from the first on, and ranks that are as the ledger says.
@@ -102,13 +116,16 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
 
 #[tokio::test]
 async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
-    let mut bounds = Vec::new();
     for state in ["open", "closed", "removed"] {
         let db = TestDb::new().await;
+        // What a week has come to is better than the hints.
         let mut connection = board(&db, "{0,100}").await;
+        db.execute("UPDATE centile_store.boards SET layout_bounds = '{}'").await;
         play(&db, "2024-01-03", PLAYERS).await;
         let first = open(&mut connection, "2024-01-03").await;
-        keep(&mut connection, first).await;
+        let full = even(&mut connection, first, PLAYERS / 100).await;
+        like_a_full_week(&full);
+        db.execute("UPDATE centile_store.boards SET layout_bounds = '{0,100}'").await;
         if state != "open" {
             run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]).well();
         }
@@ -121,66 +138,75 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
             );
         }
         let second = open(&mut connection, "2024-01-10").await;
-        let layout = check_ranking(&mut connection, second, state).await;
-        like_a_full_week(&layout, PLAYERS);
-        bounds.push(layout.bounds());
+        like(&check_ranking(&mut connection, second, state).await, &full);
 
-        // Scores go where they belong from the first on; the shape fits a smaller week too.
+        // Scores go where they belong from the first on; the bounds fit a smaller week too.
         ranks_are_exact(&db, "2024-01-10", 30).await;
-        let kept = keep(&mut connection, second).await;
-        assert_eq!(kept.buckets().iter().sum::<i64>(), 30);
+        let told = run(&db, &["maintain"]).well();
+        assert!(told.contains("layouts     0 boundaries moved with 0 rows, 0 buckets repositioned\n"), "{told}");
+        let small = check_ranking(&mut connection, second, "a small week").await;
+        assert_eq!(small.players().iter().sum::<i64>(), 30);
         ranks_are_exact(&db, "2024-01-17", 300).await;
+        let third = open(&mut connection, "2024-01-17").await;
+        assert_eq!(check_ranking(&mut connection, third, "after a small week").await.bounds(), small.bounds());
     }
-    assert!(bounds.iter().all(|others| *others == bounds[0]));
 }
 
 #[tokio::test]
-async fn a_week_in_which_nobody_scored_hands_on_the_shape_of_the_one_before() {
+async fn a_week_in_which_nobody_scored_hands_on_the_bounds_of_the_one_before() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "{}").await;
     play(&db, "2024-01-03", PLAYERS).await;
+    // Opened before the first week has any bounds: it has none to hand on, ever.
+    let bare = open(&mut connection, "2024-01-10").await;
+    assert_eq!(check_ranking(&mut connection, bare, "no bounds yet").await.bounds().len(), 1);
     let first = open(&mut connection, "2024-01-03").await;
-    keep(&mut connection, first).await;
-    let second = open(&mut connection, "2024-01-10").await;
-    let quiet = keep(&mut connection, second).await;
-    let third = open(&mut connection, "2024-01-17").await;
-    let layout = check_ranking(&mut connection, third, "after a quiet week").await;
-    like_a_full_week(&layout, PLAYERS);
-    assert_eq!(quiet.buckets(), vec![0; 100]);
-    run(&db, &["close", "--board", "arena", "--period", "week:2024-01-01"]).well();
-    run(&db, &["close", "--board", "arena", "--period", "week:2024-01-08"]).well();
-    run(&db, &["close", "--board", "arena", "--period", "week:2024-01-15"]).well();
-    let fourth = open(&mut connection, "2024-01-24").await;
-    let layout = check_ranking(&mut connection, fourth, "after two quiet weeks").await;
-    like_a_full_week(&layout, PLAYERS);
+    let full = even(&mut connection, first, PLAYERS / 100).await;
+    for day in ["2024-01-17", "2024-01-24"] {
+        let quiet = open(&mut connection, day).await;
+        like(&check_ranking(&mut connection, quiet, day).await, &full);
+    }
+    for week in ["2024-01-01", "2024-01-08", "2024-01-15", "2024-01-22"] {
+        run(&db, &["close", "--board", "arena", "--period", &format!("week:{week}")]).well();
+    }
+    let last = open(&mut connection, "2024-01-31").await;
+    like(&check_ranking(&mut connection, last, "after quiet weeks").await, &full);
 }
 
 #[tokio::test]
-async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_stripe() {
-    let db = TestDb::new().await;
-    let mut connection = board(&db, "{-5,10,20}").await;
-    let ranking = open(&mut connection, "2024-01-03").await;
-    let hinted = check_ranking(&mut connection, ranking, "hints").await;
-    assert_eq!(hinted.bounds().into_iter().map(|bound| bound[0]).collect::<Vec<_>>(), [i64::MIN, -5, 10, 20]);
-    assert_eq!(hinted.stripes(), [(12, 0), (37, 0), (62, 0), (87, 0)]);
-    // Too few players for a second stripe tell nothing: the hints go on.
-    play(&db, "2024-01-03", 1).await;
-    db.execute("UPDATE centile_store.boards SET stripe_target = 400").await;
-    keep(&mut connection, ranking).await;
-    let next = open(&mut connection, "2024-01-10").await;
-    assert_eq!(check_ranking(&mut connection, next, "hints again").await.bounds().len(), 4);
-    // A board without hints, and nothing to go by.
-    let db = TestDb::new().await;
-    let mut connection = board(&db, "{}").await;
-    let alone = open(&mut connection, "2024-01-03").await;
-    assert_eq!(check_ranking(&mut connection, alone, "one stripe").await.stripes(), [(50, 0)]);
+async fn the_first_of_its_kind_begins_with_the_hints_or_with_one_bucket() {
+    let mut many: Vec<i64> = (-48..=48).map(|n| n * 1_000).collect();
+    many.extend([-i64::MAX, i64::MAX]);
+    let many = format!("{{{}}}", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+    for (order, hints, bounds) in [
+        ("desc", "{-5,10,20}", vec![-5, 10, 20]),
+        ("asc", "{-5,10,20}", vec![-20, -10, 5]),
+        // It has no negative, and a bound below all scores is none.
+        ("asc", "{-9223372036854775808,3}", vec![-3]),
+        ("desc", "{}", vec![]),
+        ("asc", &many, [vec![-i64::MAX], (-48..=48).map(|n| n * 1_000).collect(), vec![i64::MAX]].concat()),
+    ] {
+        let db = TestDb::new().await;
+        let mut connection = board(&db, hints).await;
+        db.execute(&format!("UPDATE centile_store.boards SET score_order = '{order}'")).await;
+        let ranking = open(&mut connection, "2024-01-03").await;
+        let hinted = check_ranking(&mut connection, ranking, hints).await;
+        let expected: Vec<Key> =
+            [&[i64::MIN][..], &bounds].concat().into_iter().map(|bound| [bound, i64::MIN, i64::MIN]).collect();
+        assert_eq!(hinted.bounds(), expected, "{order} {hints}");
+        assert_eq!(hinted.occupied(), [0_i16; 0]);
+        // The next one begins in the same way.
+        let next = open(&mut connection, "2024-01-10").await;
+        let next = check_ranking(&mut connection, next, hints).await;
+        assert_eq!(next.bounds(), expected.into_iter().filter(|bound| bound[0] < i64::MAX).collect::<Vec<_>>());
+    }
 }
 
 #[tokio::test]
 async fn a_season_begins_as_the_one_before_stood() {
     let db = TestDb::new().await;
     let mut connection = board(&db, "{}").await;
-    let season = async |connection: &mut PgConnection, name: &str, from: &str, until: &str| -> Layout {
+    let season = async |connection: &mut PgConnection, name: &str, from: &str, until: &str| -> (i64, Layout) {
         let statement = format!("SELECT centile.create_season('arena', '{name}', '{from}', '{until}')");
         sqlx::raw_sql(sqlx::AssertSqlSafe(statement)).execute(&mut *connection).await.unwrap();
         let ranking: i64 =
@@ -189,16 +215,19 @@ async fn a_season_begins_as_the_one_before_stood() {
                 .fetch_one(&mut *connection)
                 .await
                 .unwrap();
-        check_ranking(connection, ranking, name).await
+        (ranking, check_ranking(connection, ranking, name).await)
     };
-    assert_eq!(season(&mut connection, "one", "2024-01-01Z", "2024-02-01Z").await.stripes(), [(50, 0)]);
+    let (first, begun) = season(&mut connection, "one", "2024-01-01Z", "2024-02-01Z").await;
+    assert_eq!(begun.bounds().len(), 1);
     play(&db, "2024-01-03", PLAYERS).await;
-    let rankings: Vec<i64> =
-        sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_all(&mut connection).await.unwrap();
-    for ranking in rankings {
-        keep(&mut connection, ranking).await;
-    }
-    like_a_full_week(&season(&mut connection, "two", "2024-02-01Z", "2024-03-01Z").await, PLAYERS);
+    let week = open(&mut connection, "2024-01-03").await;
+    check_ranking(&mut connection, week, "a week").await;
+    let full = even(&mut connection, first, PLAYERS / 100).await;
+    like_a_full_week(&full);
+    like(&season(&mut connection, "two", "2024-02-01Z", "2024-03-01Z").await.1, &full);
     // Made later, and begins before any other.
-    assert_eq!(season(&mut connection, "zero", "2023-12-01Z", "2024-01-01Z").await.stripes(), [(50, 0)]);
+    assert_eq!(season(&mut connection, "zero", "2023-12-01Z", "2024-01-01Z").await.1.bounds().len(), 1);
+    // A week begins as a week.
+    let next = open(&mut connection, "2024-01-10").await;
+    assert_eq!(check_ranking(&mut connection, next, "a week").await.bounds().len(), 1);
 }

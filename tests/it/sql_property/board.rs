@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use centile::tested::{Batches, Submitted};
 use chrono::{DateTime, TimeDelta, Utc};
-use rand::seq::SliceRandom as _;
+use rand::{SeedableRng as _, rngs::StdRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 
@@ -336,12 +336,12 @@ impl Board {
         row
     }
 
-    /// Brings the layouts of all rankings into shape.
-    pub async fn keep(&mut self, connection: &mut PgConnection, target: i32) {
+    /// Changes the layouts of all rankings.
+    pub async fn scatter(&mut self, connection: &mut PgConnection, seed: u64) {
         self.find_periods(connection).await;
-        layout::aim(connection, &self.slug, target, 0).await;
+        let mut random = StdRng::seed_from_u64(seed);
         for period in &self.periods {
-            layout::keep(connection, period.ranking_id, async |_, _, _| {}).await;
+            layout::scatter(connection, period.ranking_id, &mut random, layout::FEW).await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Rule 4: rows and counts agree, in total, per bucket and per stripe, and every row lies where the layout says.
+//! Rule 4: rows and counts agree, in total and per bucket, and every row lies where the layout says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,14 +28,12 @@ pub async fn check_ranking(connection: &mut PgConnection, ranking_id: i64, what:
 /// A ranking as it is stored.
 #[derive(Debug, Default, PartialEq)]
 pub struct Layout {
-    /// Lower bound of each stripe → (bucket, number of the stripe in it).
-    stripes: BTreeMap<Key, (i16, i64)>,
+    /// Bucket and lower bound at each place, lowest first.
+    places: Vec<(i16, Key)>,
     /// Bucket and key of each row.
     rows: Vec<(i16, Key)>,
     /// Keys of the entries.
     entries: BTreeSet<Key>,
-    /// Sums over lanes, by bucket and number of the stripe.
-    stripe_counts: BTreeMap<(i16, i64), i64>,
     /// Sums over lanes, by bucket.
     bucket_counts: BTreeMap<i16, i64>,
 }
@@ -43,16 +41,19 @@ pub struct Layout {
 /// Reads rankings, by their ids.
 async fn read(connection: &mut PgConnection, rankings: Vec<i64>) -> BTreeMap<i64, Layout> {
     let mut layouts: BTreeMap<i64, Layout> = BTreeMap::new();
-    let stripes: Vec<(i64, i16, i64, i64, i64, i64)> = sqlx::query_as(
-        "SELECT ranking_id, bucket, stripe::bigint, rank_key, tie_key, user_key
-         FROM centile_store.stripes WHERE ranking_id = ANY ($1)",
+    let places: Vec<(i64, i16, i64, i64, i64)> = sqlx::query_as(
+        "SELECT g.id, u.bucket, u.rank_key, u.tie_key, u.user_key
+         FROM centile_store.rankings g
+         CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
+             AS u (bucket, rank_key, tie_key, user_key, place)
+         WHERE g.id = ANY ($1) ORDER BY g.id, u.place",
     )
     .bind(&rankings)
     .fetch_all(&mut *connection)
     .await
     .unwrap();
-    for (ranking, bucket, stripe, a, b, c) in stripes {
-        layouts.entry(ranking).or_default().stripes.insert([a, b, c], (bucket, stripe));
+    for (ranking, bucket, a, b, c) in places {
+        layouts.entry(ranking).or_default().places.push((bucket, [a, b, c]));
     }
     let rows: Vec<(i64, i16, i64, i64, i64)> = sqlx::query_as(
         "SELECT ranking_id, bucket, rank_key, tie_key, user_key
@@ -75,18 +76,6 @@ async fn read(connection: &mut PgConnection, rankings: Vec<i64>) -> BTreeMap<i64
     for (ranking, a, b, c) in entries {
         layouts.entry(ranking).or_default().entries.insert([a, b, c]);
     }
-    let stripe_counts: Vec<(i64, i16, i64, i64)> = sqlx::query_as(
-        "SELECT s.ranking_id, s.bucket, c.stripe, sum(c.players)::bigint
-         FROM centile_store.stripe_counts s, unnest(s.counts) WITH ORDINALITY AS c (players, stripe)
-         WHERE s.ranking_id = ANY ($1) GROUP BY s.ranking_id, s.bucket, c.stripe",
-    )
-    .bind(&rankings)
-    .fetch_all(&mut *connection)
-    .await
-    .unwrap();
-    for (ranking, bucket, stripe, players) in stripe_counts {
-        layouts.entry(ranking).or_default().stripe_counts.insert((bucket, stripe), players);
-    }
     let bucket_counts: Vec<(i64, i16, i64)> = sqlx::query_as(
         "SELECT b.ranking_id, (c.place - 1)::smallint, sum(c.players)::bigint
          FROM centile_store.bucket_counts b, unnest(b.counts) WITH ORDINALITY AS c (players, place)
@@ -103,48 +92,37 @@ async fn read(connection: &mut PgConnection, rankings: Vec<i64>) -> BTreeMap<i64
 }
 
 impl Layout {
-    /// Players of each stripe with its bucket, lowest first.
-    pub fn stripes(&self) -> Vec<(i16, i64)> {
-        self.stripes.values().map(|at| (at.0, self.stripe_counts[at])).collect()
+    /// Players at each place, lowest first.
+    pub fn players(&self) -> Vec<i64> {
+        self.places.iter().map(|(bucket, _)| self.bucket_counts[bucket]).collect()
     }
 
-    /// Players of each bucket.
-    pub fn buckets(&self) -> Vec<i64> {
-        self.bucket_counts.values().copied().collect()
+    /// Numbers of the buckets with players, lowest first.
+    pub fn occupied(&self) -> Vec<i16> {
+        self.places.iter().map(|(bucket, _)| *bucket).filter(|bucket| self.bucket_counts[bucket] > 0).collect()
     }
 
-    /// Lower bounds of the stripes, lowest first.
+    /// Lower bounds of the places that have a range, lowest first.
     pub fn bounds(&self) -> Vec<Key> {
-        self.stripes.keys().copied().collect()
+        let distinct: BTreeSet<Key> = self.places.iter().map(|(_, bound)| *bound).collect();
+        distinct.into_iter().filter(|bound| *bound != [i64::MAX; 3]).collect()
     }
 
     fn check(&self, what: &str) {
         let rows: BTreeSet<Key> = self.rows.iter().map(|(_, key)| *key).collect();
         assert_eq!(rows.len(), self.rows.len(), "no key stands in two buckets: {what}");
         assert_eq!(rows, self.entries, "bucket rows are the entries: {what}");
-        assert_eq!(self.stripes.keys().next(), Some(&[i64::MIN; 3]), "every key has a stripe: {what}");
+        assert_eq!(self.places[0].1, [i64::MIN; 3], "every key has a place: {what}");
+        assert!(self.places.is_sorted_by_key(|(_, bound)| *bound), "bounds follow each other: {what}");
+        let numbers: BTreeSet<i16> = self.places.iter().map(|(bucket, _)| *bucket).collect();
+        assert!(numbers.into_iter().eq(0..100), "every bucket has one place: {what}");
 
-        // Stripes of a bucket are numbered upwards without a gap, and buckets do not interleave.
-        let mut before = None;
-        for &(bucket, stripe) in self.stripes.values() {
-            let follows = match before {
-                Some((last, number)) if last == bucket => stripe == number + 1,
-                Some((last, _)) => bucket > last && stripe == 1,
-                None => stripe == 1,
-            };
-            assert!(follows, "stripe {stripe} of bucket {bucket} after {before:?}: {what}");
-            before = Some((bucket, stripe));
-        }
-
-        let mut stripe_counts: BTreeMap<(i16, i64), i64> = self.stripes.values().map(|at| (*at, 0)).collect();
         let mut bucket_counts: BTreeMap<i16, i64> = (0..100).map(|bucket| (bucket, 0)).collect();
         for (bucket, key) in &self.rows {
-            let (_, at) = self.stripes.range(..=*key).next_back().expect("a stripe");
-            assert_eq!(*bucket, at.0, "bucket of {key:?}: {what}");
-            *stripe_counts.get_mut(at).expect("a stripe") += 1;
+            let (of_key, _) = self.places.iter().rfind(|(_, bound)| bound <= key).expect("a place");
+            assert_eq!(bucket, of_key, "bucket of {key:?}: {what}");
             *bucket_counts.get_mut(bucket).expect("a bucket") += 1;
         }
-        assert_eq!(self.stripe_counts, stripe_counts, "stripe counts: {what}");
         assert_eq!(self.bucket_counts, bucket_counts, "bucket counts: {what}");
     }
 }

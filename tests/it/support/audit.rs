@@ -3,9 +3,9 @@
 use sqlx::PgPool;
 
 /// Name, entries, and how many there are of everything that must be as many.
-type Counted = (String, i64, i64, i64, i64, i64, i64, i64);
+type Counted = (String, i64, i64, i64, i64, i64, i64);
 
-/// Rule 4 (as many players in the counts of buckets and of stripes as rows in the bucket tables and in `leaderboard`), the
+/// Rule 4 (as many players in the bucket counts as rows in the bucket tables and in `leaderboard`), the
 /// same keys in both, and the entries that the ledger gives. Returns how many rankings there are.
 pub async fn rankings_are_sound(pool: &PgPool) -> usize {
     let found: Vec<Counted> = sqlx::query_as(
@@ -13,8 +13,6 @@ pub async fn rankings_are_sound(pool: &PgPool) -> usize {
                 (SELECT count(*) FROM centile_store.leaderboard l WHERE l.ranking_id = p.ranking_id),
                 (SELECT count(*) FROM centile_store.leaderboard_bucket b WHERE b.ranking_id = p.ranking_id),
                 (SELECT coalesce(sum(u), 0)::bigint FROM centile_store.bucket_counts c, unnest(c.counts) u
-                 WHERE c.ranking_id = p.ranking_id),
-                (SELECT coalesce(sum(u), 0)::bigint FROM centile_store.stripe_counts c, unnest(c.counts) u
                  WHERE c.ranking_id = p.ranking_id),
                 (SELECT count(*) FROM centile_store.leaderboard l
                  JOIN centile_store.leaderboard_bucket b
@@ -32,32 +30,47 @@ pub async fn rankings_are_sound(pool: &PgPool) -> usize {
     .fetch_all(pool)
     .await
     .expect("an audit");
-    for (name, entries, rows, in_buckets, in_stripes, same_keys, same_entries, in_ledger) in &found {
-        let counts = [rows, in_buckets, in_stripes, same_keys, same_entries, in_ledger];
+    for (name, entries, rows, in_buckets, same_keys, same_entries, in_ledger) in &found {
+        let counts = [rows, in_buckets, same_keys, same_entries, in_ledger];
         assert!(counts.iter().all(|count| *count == entries), "{name}: {entries} entries, but {counts:?}");
     }
-    let miscounted: Vec<(i64, i16, i32, i64, i64)> = sqlx::query_as(
-        "WITH stripe AS (
-             SELECT s.ranking_id, s.bucket, s.stripe, s.rank_key, s.tie_key, s.user_key,
-                    lead(ARRAY[s.rank_key, s.tie_key, s.user_key])
-                        OVER (PARTITION BY s.ranking_id ORDER BY s.rank_key, s.tie_key, s.user_key) AS next,
-                    (SELECT sum(c.counts[s.stripe]) FROM centile_store.stripe_counts c
-                     WHERE c.ranking_id = s.ranking_id AND c.bucket = s.bucket) AS counted
-             FROM centile_store.stripes s
-             JOIN centile_store.periods p ON p.ranking_id = s.ranking_id
+    // Rows of each lane and bucket against its count, and rows outside the bounds of their bucket.
+    let miscounted: Vec<(i64, i16, i16, i64, i64, i64)> = sqlx::query_as(
+        "WITH place AS (
+             SELECT g.id, u.bucket, ARRAY[u.rank_key, u.tie_key, u.user_key] AS low,
+                    lead(ARRAY[u.rank_key, u.tie_key, u.user_key]) OVER (PARTITION BY g.id ORDER BY u.place) AS next
+             FROM centile_store.rankings g
+             JOIN centile_store.periods p ON p.ranking_id = g.id
+             CROSS JOIN unnest(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY
+                 AS u (bucket, rank_key, tie_key, user_key, place)
          )
-         SELECT s.ranking_id, s.bucket, s.stripe, s.counted, r.held
-         FROM stripe s
+         SELECT l.id, l.bucket, c.lane, c.counts[l.bucket + 1]::bigint, r.held, r.outside
+         FROM place l
+         JOIN centile_store.bucket_counts c ON c.ranking_id = l.id
          CROSS JOIN LATERAL (
-             SELECT count(*) AS held FROM centile_store.leaderboard_bucket b
-             WHERE b.bucket = s.bucket AND b.ranking_id = s.ranking_id
-               AND (b.rank_key, b.tie_key, b.user_key) >= (s.rank_key, s.tie_key, s.user_key)
-               AND (s.next IS NULL OR (b.rank_key, b.tie_key, b.user_key) < (s.next[1], s.next[2], s.next[3]))) r
-         WHERE s.counted <> r.held",
+             SELECT count(*) AS held,
+                    count(*) FILTER (WHERE ARRAY[b.rank_key, b.tie_key, b.user_key] < l.low
+                                        OR ARRAY[b.rank_key, b.tie_key, b.user_key] >= l.next) AS outside
+             FROM centile_store.leaderboard_bucket b
+             WHERE b.bucket = l.bucket AND b.ranking_id = l.id AND b.lane = c.lane) r
+         WHERE c.counts[l.bucket + 1] <> r.held OR r.outside <> 0",
     )
     .fetch_all(pool)
     .await
     .expect("an audit");
-    assert!(miscounted.is_empty(), "stripes (ranking, bucket, stripe, counted, held): {miscounted:?}");
+    assert!(miscounted.is_empty(), "buckets (ranking, bucket, lane, counted, held, outside): {miscounted:?}");
+    let strangers: i64 = sqlx::query_scalar(
+        "SELECT count(*) FROM (
+             SELECT l.ranking_id, l.user_id, l.lane FROM centile_store.leaderboard l
+             UNION ALL
+             SELECT b.ranking_id, -b.user_key, b.lane FROM centile_store.leaderboard_bucket b) x
+         JOIN centile_store.rankings g ON g.id = x.ranking_id
+         JOIN centile_store.users u ON u.id = x.user_id
+         WHERE x.lane <> u.lane_hash % g.lanes",
+    )
+    .fetch_one(pool)
+    .await
+    .expect("an audit");
+    assert_eq!(strangers, 0, "rows of another lane than their player's");
     found.len()
 }

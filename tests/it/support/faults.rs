@@ -96,8 +96,7 @@ impl Servers {
         self.execute(&format!(
             "SELECT centile.create_board('{}', p_periods => '{{all_time,week,month}}', p_lanes => 4::smallint);
              SELECT centile.create_board('{}', p_mode => 'best', p_order => 'asc', p_ties => 'first',
-                 p_periods => '{{all_time,week,month}}', p_lanes => 2::smallint);
-             UPDATE centile_store.boards SET stripe_target = 10, balance_from = 0",
+                 p_periods => '{{all_time,week,month}}', p_lanes => 2::smallint)",
             boards[0], boards[1],
         ))
         .await;

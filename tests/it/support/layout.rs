@@ -1,83 +1,76 @@
-//! Layouts, kept in shape by hand: every step one by one, as `centile maintain` takes them.
+//! Layouts changed by hand: random steps, each one that `centile maintain` could take, and others
+//! that it never would.
 
+use rand::{RngExt as _, rngs::StdRng, seq::IndexedRandom as _};
 use sqlx::PgConnection;
 
-/// Steps after which a layout of the few players that tests have is in shape, or never will be.
-const MANY_STEPS: u32 = 20_000;
+/// Steps that change a layout a little, and steps that bring players into many buckets.
+pub const FEW: u32 = 12;
+pub const MANY: u32 = 150;
 
-/// Something that can be done to a layout.
+/// A change of a layout. Places are counted from 1.
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
-    /// Stripes of a bucket are split and merged.
-    Tidy(i16),
-    /// The stripe with this lower bound goes to another bucket.
-    Move { bound: [i64; 3], to_bucket: i16 },
+    /// Rows go to a neighbour.
+    Move { from: i32, to: i32, rows: i32 },
+    /// An empty bucket goes beside another one.
+    Reposition { place: i32, beside: i32, is_above: bool },
 }
 
-/// Sets what the layouts of a board aim at: players of a stripe, and from how many players on buckets are to be even.
-pub async fn aim(connection: &mut PgConnection, board: &str, stripe_target: i32, balance_from: i64) {
-    sqlx::query("UPDATE centile_store.boards SET stripe_target = $2, balance_from = $3 WHERE slug = $1")
-        .bind(board)
-        .bind(stripe_target)
-        .bind(balance_from)
-        .execute(connection)
-        .await
-        .unwrap();
-}
-
-/// What is to be done next: stripes first, then buckets.
-pub async fn steps(connection: &mut PgConnection, ranking_id: i64) -> Vec<Step> {
-    let buckets: Vec<i16> = sqlx::query_scalar("SELECT * FROM centile_store.buckets_to_tidy($1)")
+/// Number of a ranking's layout, and players at each place.
+pub async fn occupied(connection: &mut PgConnection, ranking_id: i64) -> (i32, Vec<i64>) {
+    sqlx::query_as("SELECT layout, centile_store.bucket_totals(id) FROM centile_store.rankings WHERE id = $1")
         .bind(ranking_id)
-        .fetch_all(&mut *connection)
+        .fetch_one(connection)
         .await
-        .unwrap();
-    if buckets.is_empty() { moves(connection, ranking_id).await } else { buckets.into_iter().map(Step::Tidy).collect() }
+        .unwrap()
 }
 
-/// The moves that would make buckets even.
-pub async fn moves(connection: &mut PgConnection, ranking_id: i64) -> Vec<Step> {
-    let moves: Vec<(i64, i64, i64, i16)> =
-        sqlx::query_as("SELECT rank_key, tie_key, user_key, to_bucket FROM centile_store.stripe_moves($1)")
-            .bind(ranking_id)
-            .fetch_all(connection)
-            .await
-            .unwrap();
-    moves.into_iter().map(|(a, b, c, to_bucket)| Step::Move { bound: [a, b, c], to_bucket }).collect()
+/// A step that is possible with these players; none in a ranking without players.
+pub fn random_step(random: &mut StdRng, players: &[i64]) -> Option<Step> {
+    let place = |index: usize| i32::try_from(index + 1).unwrap();
+    let places = |has_players: bool| -> Vec<i32> {
+        (0..players.len()).filter(|&index| (players[index] > 0) == has_players).map(place).collect()
+    };
+    let &from = places(true).choose(random)?;
+    if let Some(&empty) = places(false).choose(random)
+        && random.random_bool(0.4)
+    {
+        return Some(Step::Reposition { place: empty, beside: from, is_above: random.random() });
+    }
+    let to = if from == 1 || from < 100 && random.random() { from + 1 } else { from - 1 };
+    let most = i32::try_from(players[usize::try_from(from - 1).unwrap()]).unwrap();
+    // All of them now and then.
+    let rows = if random.random_bool(0.2) { most } else { random.random_range(1..=most) };
+    Some(Step::Move { from, to, rows })
 }
 
-/// Does it; gives the stripes changed, or the rows moved. `None` when a stripe could not be moved.
-pub async fn take(connection: &mut PgConnection, ranking_id: i64, step: Step) -> sqlx::Result<Option<i64>> {
+/// Takes a step that was thought out for a layout; gives the rows moved, 0 for a bucket that has a
+/// new place. `None` when nothing was done.
+pub async fn take(connection: &mut PgConnection, ranking_id: i64, layout: i32, step: Step) -> sqlx::Result<Option<i32>> {
     match step {
-        Step::Tidy(bucket) => {
-            let statement = "SELECT centile_store.tidy_stripes($1, $2)::bigint";
-            sqlx::query_scalar(statement).bind(ranking_id).bind(bucket).fetch_one(connection).await
+        Step::Move { from, to, rows } => {
+            let statement = "SELECT centile_store.move_boundary($1, $2, $3, $4, $5)";
+            let statement = sqlx::query_scalar(statement).bind(ranking_id).bind(layout).bind(from).bind(to);
+            statement.bind(rows).fetch_one(connection).await
         }
-        Step::Move { bound: [a, b, c], to_bucket } => {
-            let statement = "SELECT centile_store.move_stripe($1, $2, $3, $4, $5)";
-            let statement = sqlx::query_scalar(statement).bind(ranking_id).bind(a).bind(b).bind(c);
-            statement.bind(to_bucket).fetch_one(connection).await
+        Step::Reposition { place, beside, is_above } => {
+            let statement = "SELECT centile_store.reposition_bucket($1, $2, $3, $4, $5)";
+            let statement = sqlx::query_scalar(statement).bind(ranking_id).bind(layout).bind(place).bind(beside);
+            let done: bool = statement.bind(is_above).fetch_one(connection).await?;
+            Ok(done.then_some(0))
         }
     }
 }
 
-/// Takes step after step until nothing is left, and looks at each. Returns how many there were.
-pub async fn keep(
-    connection: &mut PgConnection,
-    ranking_id: i64,
-    mut look: impl AsyncFnMut(&mut PgConnection, Step, Option<i64>),
-) -> u32 {
+/// Takes random steps, so that players stand in many buckets in no order of their numbers. Returns
+/// how many steps changed something.
+pub async fn scatter(connection: &mut PgConnection, ranking_id: i64, random: &mut StdRng, steps: u32) -> u32 {
     let mut taken = 0;
-    loop {
-        let steps = steps(connection, ranking_id).await;
-        if steps.is_empty() {
-            return taken;
-        }
-        for step in steps {
-            let done = take(connection, ranking_id, step).await.unwrap();
-            look(connection, step, done).await;
-            taken += 1;
-            assert!(taken < MANY_STEPS, "the layout of ranking {ranking_id} is never in shape");
-        }
+    for _ in 0..steps {
+        let (layout, players) = occupied(connection, ranking_id).await;
+        let Some(step) = random_step(random, &players) else { break };
+        taken += u32::from(take(connection, ranking_id, layout, step).await.unwrap().is_some());
     }
+    taken
 }

@@ -23,8 +23,8 @@ pub enum Operation {
     Unban(String),
     Void(Vec<usize>),
     Reset(String),
-    /// The layout is brought into shape, with this many players to a stripe.
-    Keep(i32),
+    /// The layouts change by random steps, from a seed.
+    Scatter(u64),
     Rename(String, String),
 }
 
@@ -115,7 +115,7 @@ impl Source {
                 let name = format!("renamed {}", self.rng.random_range(0..1000));
                 Operation::Rename(user, name)
             }
-            _ => Operation::Keep(self.rng.random_range(1..6)),
+            _ => Operation::Scatter(self.rng.random()),
         }
     }
 

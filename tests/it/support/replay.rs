@@ -6,6 +6,7 @@ use std::{
 };
 
 use chrono::{DateTime, Utc};
+use sha2::{Digest as _, Sha256};
 use sqlx::PgPool;
 
 use super::oracle::{Act, Entry, Mode, Oracle, Row, Rules, Slice, Ties};
@@ -31,6 +32,8 @@ pub struct Ledger {
     /// The callers' ids of the players, and back.
     pub names: HashMap<i64, String>,
     pub ids: HashMap<String, i64>,
+    /// The last batch of each lane, by how versions name them: of every state that there may have been.
+    pub versions: HashMap<String, Vec<i64>>,
     /// Every period there is, by its name.
     pub periods: HashMap<String, Slice>,
 }
@@ -89,7 +92,15 @@ impl Ledger {
         .fetch_all(pool)
         .await
         .expect("the periods");
+        let batches: Vec<(i16, i64)> = sqlx::query_as(
+            "SELECT lane, batch FROM centile_store.batch_changes WHERE board_id = $1 ORDER BY changed_at, lane, batch",
+        )
+        .bind(id)
+        .fetch_all(pool)
+        .await
+        .expect("the batches");
         Self {
+            versions: versions(by_lane.len(), &batches),
             slug: slug.to_owned(),
             rules,
             rows,
@@ -116,6 +127,26 @@ impl Ledger {
         }
         players
     }
+}
+
+/// All vectors of last batches that may have been committed at one moment. Batches come in the order
+/// of the moments at which they were written; until its commit the last one of a lane is not seen yet.
+fn versions(lanes: usize, batches: &[(i16, i64)]) -> HashMap<String, Vec<i64>> {
+    let mut states = BTreeSet::from([vec![0; lanes]]);
+    let mut last = vec![[0, 0]; lanes];
+    for &(lane, batch) in batches {
+        let lane = &mut last[usize::from(lane.unsigned_abs())];
+        *lane = [lane[1], batch];
+        for choice in 0..1_usize << lanes {
+            states.insert(last.iter().enumerate().map(|(lane, seen)| seen[choice >> lane & 1]).collect());
+        }
+    }
+    states.into_iter().map(|state| (digest(&state), state)).collect()
+}
+
+fn digest(batches: &[i64]) -> String {
+    let text: Vec<String> = batches.iter().map(ToString::to_string).collect();
+    Sha256::digest(text.join("-")).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn ledger_row(stored: StoredRow) -> LedgerRow {

@@ -33,8 +33,8 @@ BEGIN
         ORDER BY e.n
         RETURNING id)
     SELECT array_agg(id ORDER BY id) INTO v_ids FROM written;
-    INSERT INTO centile_store.transaction_ids (board_id, user_id, external_id, transaction_id, occurred_at)
-    SELECT p_board_id, e.user_id, e.id, e.transaction_id, coalesce(e.at, v_at)
+    INSERT INTO centile_store.transaction_ids (board_id, user_id, lane, external_id, transaction_id, occurred_at)
+    SELECT p_board_id, e.user_id, p_lane, e.id, e.transaction_id, coalesce(e.at, v_at)
     FROM unnest(v_users, p_ids, v_ids, p_times) AS e (user_id, id, transaction_id, at) WHERE e.id IS NOT NULL;
     PERFORM centile_store.advance_lane(v_lane, (SELECT max(coalesce(t.at, v_at)) FROM unnest(coalesce(p_times, ARRAY[v_at])) AS t (at)), v_users);
     PERFORM centile_store.recompute_entries(p_lane,

@@ -118,7 +118,7 @@ struct Versioned<'a> {
 
 fn read(answers: &[&Answer], changes: &[&Acknowledged], ledger: &Ledger, epoch: &str, verdict: &mut Verdict) {
     let mut versions: Vec<Versioned<'_>> =
-        answers.iter().filter_map(|answer| versioned(answer, epoch, ledger.lanes())).collect();
+        answers.iter().filter_map(|answer| versioned(answer, epoch, ledger)).collect();
     versions.sort_by_key(|version| (version.batches.iter().sum::<i64>(), version.layout));
     for pair in versions.windows(2) {
         let later = pair[0].batches.iter().zip(&pair[1].batches).all(|(earlier, later)| earlier <= later);
@@ -180,13 +180,12 @@ fn may_be_missing(answer: &Answer, floors: &Floors, seen: &Seen, ledger: &Ledger
     })
 }
 
-fn versioned<'a>(answer: &'a Answer, epoch: &str, lanes: usize) -> Option<Versioned<'a>> {
+fn versioned<'a>(answer: &'a Answer, epoch: &str, ledger: &Ledger) -> Option<Versioned<'a>> {
     let body = parsed(answer.body.as_deref()?);
     let parts: Vec<&str> = body["version"].as_str().expect("a version").split('.').collect();
     let [of, layout, batches] = parts[..] else { panic!("{parts:?} is no version") };
     assert_eq!(of, epoch, "another life of the database");
-    let batches: Vec<i64> = batches.split('-').map(|batch| batch.parse().expect("a batch")).collect();
-    assert_eq!(batches.len(), lanes);
+    let batches = ledger.versions.get(batches).unwrap_or_else(|| panic!("{parts:?} never was a version")).clone();
     let layout = layout.parse().expect("a layout");
     Some(Versioned { answer, body, layout, batches })
 }

@@ -1,0 +1,83 @@
+-- The one place that changes standings: entries, bucket rows and counts together, so that their
+-- numbers always agree. The caller holds the board's structure lock and the lane's row, or writes a
+-- ranking that nobody else writes.
+--
+-- entry_*: the entries that change; no key: the entry goes.
+-- row_*: bucket rows, ordered by bucket. Group n is of bucket group_buckets[n]: the rows from
+-- group_firsts[n] up to group_kepts[n] - 1 go, those from there up to the next group come.
+-- count_*: what this makes of the bucket counts.
+CREATE FUNCTION centile_store.write_entries(
+    p_lane smallint, p_order text,
+    entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
+    group_buckets smallint[], group_firsts integer[], group_kepts integer[],
+    row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
+    count_rankings bigint[], count_buckets smallint[], count_changes integer[])
+RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    v_written  bigint;
+    v_expected bigint := 0;
+    v_removed  bigint := 0;
+BEGIN
+    -- Most have an entry and keep one.
+    UPDATE centile_store.leaderboard l
+    SET score = centile.rank_key(e.rank_key, p_order), rank_key = e.rank_key, tie_key = e.tie_key,
+        reached_at = centile.tie_key_time(e.tie_key), only_zeros = e.only_zeros
+    FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
+        AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
+    WHERE NOT e.is_new AND e.rank_key IS NOT NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+    GET DIAGNOSTICS v_written = ROW_COUNT;
+    IF v_written < cardinality(entry_rankings) THEN
+        INSERT INTO centile_store.leaderboard (ranking_id, user_id, score, rank_key, tie_key, reached_at, lane, only_zeros)
+        SELECT e.ranking_id, e.user_id, centile.rank_key(e.rank_key, p_order), e.rank_key, e.tie_key,
+               centile.tie_key_time(e.tie_key), p_lane, e.only_zeros
+        FROM unnest(entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros)
+            AS e (ranking_id, user_id, is_new, rank_key, tie_key, only_zeros)
+        WHERE e.is_new;
+    END IF;
+    IF array_position(entry_keys, NULL) IS NOT NULL THEN
+        DELETE FROM centile_store.leaderboard l
+        USING unnest(entry_rankings, entry_users, entry_keys) AS e (ranking_id, user_id, rank_key)
+        WHERE e.rank_key IS NULL AND l.ranking_id = e.ranking_id AND l.user_id = e.user_id;
+    END IF;
+
+    -- A bucket at a time, by its own table: a statement on all hundred would open all hundred.
+    FOR n IN 1..cardinality(group_buckets) LOOP
+        v_expected := v_expected + group_kepts[n] - group_firsts[n];
+        v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
+            group_firsts[n], group_kepts[n], coalesce(group_firsts[n + 1] - 1, cardinality(row_rankings)),
+            row_rankings, row_keys, row_ties, row_users);
+    END LOOP;
+    IF v_removed <> v_expected THEN
+        RAISE EXCEPTION 'bucket rows are missing: % of % found', v_removed, v_expected
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
+
+    IF count_rankings <> '{}' THEN
+        WITH change AS MATERIALIZED (
+            -- The newest version alone is looked up, and then met by its place: older ones stay while
+            -- somebody holds a snapshot. Nobody else changes rows of this lane.
+            SELECT n.*, (SELECT x.ctid FROM centile_store.bucket_counts x
+                         WHERE x.ranking_id = n.ranking_id AND x.lane = p_lane ORDER BY x.revision DESC LIMIT 1) AS newest
+            FROM (SELECT c.ranking_id, array_agg(c.bucket + 1) AS places, array_agg(c.change) AS changes
+                  FROM unnest(count_rankings, count_buckets, count_changes) AS c (ranking_id, bucket, change)
+                  GROUP BY c.ranking_id) n
+            -- All of them: a number that is not known when this is planned lets few be expected.
+            LIMIT cardinality(count_rankings)
+        )
+        UPDATE centile_store.bucket_counts c
+        SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
+        FROM change n
+        WHERE c.ctid = n.newest;
+        GET DIAGNOSTICS v_written = ROW_COUNT;
+        IF v_written <> (SELECT count(DISTINCT r) FROM unnest(count_rankings) AS r) THEN
+            RAISE EXCEPTION 'counts of lane % are missing', p_lane
+                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+        END IF;
+    END IF;
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.write_entries(smallint, text, bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';

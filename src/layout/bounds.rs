@@ -1,0 +1,84 @@
+//! The layout of a ranking as a writer needs it: the bucket of every key.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+/// Places of a ranking, and tables for its buckets.
+pub(crate) const PLACES: usize = 100;
+
+/// Rank key, tie key and user key: the order of players.
+pub(crate) type Key = (i64, i64, i64);
+
+/// The buckets of a ranking in their order, lowest first.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// When it was made. Two layouts of a ranking never have the same time, even if the database is
+    /// restored in between.
+    at: DateTime<Utc>,
+    /// Number of the bucket at each place.
+    buckets: Vec<i16>,
+    /// Lower bound of each place.
+    bounds: Vec<Key>,
+}
+
+impl Layout {
+    /// A layout from its places. `None` if they do not hold every key.
+    pub(crate) fn new(at: DateTime<Utc>, buckets: Vec<i16>, bounds: Vec<Key>) -> Option<Self> {
+        let is_whole = buckets.len() == bounds.len() && bounds.first() == Some(&(i64::MIN, i64::MIN, i64::MIN));
+        is_whole.then_some(Self { at, buckets, bounds })
+    }
+
+    /// The bucket of a key: that of the last place whose bound is not above it.
+    pub(crate) fn bucket_of(&self, key: Key) -> i16 {
+        let place = self.bounds.partition_point(|bound| *bound <= key);
+        self.buckets[place.saturating_sub(1)]
+    }
+}
+
+/// Layouts of rankings, by their ids.
+#[derive(Debug, Default)]
+pub(crate) struct Layouts(BTreeMap<i64, Layout>);
+
+impl Layouts {
+    /// Ids of the rankings in their order, with the times of their layouts.
+    pub(crate) fn known(&self) -> (Vec<i64>, Vec<DateTime<Utc>>) {
+        self.0.iter().map(|(ranking_id, layout)| (*ranking_id, layout.at)).unzip()
+    }
+
+    /// The layout of a ranking.
+    pub(crate) fn get(&self, ranking_id: i64) -> Option<&Layout> {
+        self.0.get(&ranking_id)
+    }
+
+    /// Replaces the layout of a ranking.
+    pub(crate) fn put(&mut self, ranking_id: i64, layout: Layout) {
+        self.0.insert(ranking_id, layout);
+    }
+
+    /// Forgets all other rankings.
+    pub(crate) fn keep_only(&mut self, rankings: impl Fn(i64) -> bool) {
+        self.0.retain(|ranking_id, _| rankings(*ranking_id));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_belongs_to_the_last_place_whose_bound_is_not_above_it() {
+        let least = (i64::MIN, i64::MIN, i64::MIN);
+        let greatest = (i64::MAX, i64::MAX, i64::MAX);
+        let bounds = vec![least, (5, i64::MIN, i64::MIN), (5, 7, -3), (5, 7, -3), greatest];
+        let layout = Layout::new(DateTime::UNIX_EPOCH, vec![4, 3, 2, 1, 0], bounds).unwrap();
+        let keys = [least, (4, i64::MAX, i64::MAX), (5, 7, -4), (5, 7, -3), (i64::MAX, 0, 0), greatest];
+        assert_eq!(keys.map(|key| layout.bucket_of(key)), [4, 4, 3, 1, 1, 0]);
+    }
+
+    #[test]
+    fn a_layout_without_a_place_for_the_least_key_is_none() {
+        assert!(Layout::new(DateTime::UNIX_EPOCH, vec![0], vec![(0, 0, 0)]).is_none());
+        assert!(Layout::new(DateTime::UNIX_EPOCH, vec![], vec![]).is_none());
+    }
+}
