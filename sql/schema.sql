@@ -500,7 +500,7 @@ BEGIN
             CASE WHEN v_board.ties = 'shared' THEN 9223372036854775807 ELSE -v_user_id END) b;
         v_parts := ARRAY[
             'ranking', format('SELECT p.ranking_id FROM centile_store.periods p WHERE p.id = %s', v_period),
-            'version', format('SELECT concat_ws(''.'', centile.epoch(), g.layout, array_to_string(centile_store.lane_batches(g.board_id, g.lanes), ''-'')) FROM centile_store.rankings g WHERE g.id = %s', v_entry.ranking_id),
+            'version', format('SELECT centile.version_of(%s)', v_entry.ranking_id),
             'score', format('SELECT l.score FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
             'rank key, tie key, user key', format('SELECT concat_ws('', '', l.rank_key, l.tie_key, -l.user_id) FROM centile_store.leaderboard l WHERE l.ranking_id = %s AND l.user_id = %s', v_entry.ranking_id, v_user_id),
             'ties', format('SELECT b.ties FROM centile_store.boards b WHERE b.id = %s', v_board.id),
@@ -1190,6 +1190,62 @@ $$;
 
 COMMENT ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) IS 'Where a period differs from what the ledger gives: up to so many rows of each kind, and how many of the kind there are; no row when all is well. It reads all of the period. Example: SELECT * FROM centile.verify(''main'', ''week:2024-01-15'');';
 
+CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
+    LANGUAGE plpgsql STABLE
+    AS $$
+BEGIN
+    RETURN ARRAY(
+        SELECT (SELECT l.batch FROM centile_store.board_lanes l
+                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
+        FROM generate_series(0, p_lanes - 1) AS n
+        ORDER BY n);
+END
+$$;
+
+COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
+
+CREATE TABLE centile_store.rankings (
+    id bigint NOT NULL,
+    period_id bigint NOT NULL,
+    board_id integer NOT NULL,
+    lanes smallint NOT NULL,
+    removed_bucket smallint DEFAULT 0 NOT NULL,
+    removed_up_to bigint DEFAULT 0 NOT NULL,
+    created_at timestamp with time zone DEFAULT now() NOT NULL,
+    released_at timestamp with time zone,
+    layout integer DEFAULT 1 NOT NULL,
+    laid_out_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    buckets smallint[] DEFAULT '{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66,67,68,69,70,71,72,73,74,75,76,77,78,79,80,81,82,83,84,85,86,87,88,89,90,91,92,93,94,95,96,97,98,99}'::smallint[] NOT NULL,
+    low_rank_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    low_tie_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    low_user_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
+    CONSTRAINT rankings_hundred_places CHECK (((cardinality(buckets) = 100) AND (cardinality(low_rank_keys) = 100) AND (cardinality(low_tie_keys) = 100) AND (cardinality(low_user_keys) = 100)))
+)
+WITH (fillfactor='50');
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN buckets SET STORAGE PLAIN;
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_rank_keys SET STORAGE PLAIN;
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_tie_keys SET STORAGE PLAIN;
+ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_user_keys SET STORAGE PLAIN;
+
+COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or those being built to replace them. Every change of bounds raises layout, and laid_out_at tells when. Nobody reads a released ranking; its rows are removed in steps, entries up to a user id first.';
+
+COMMENT ON COLUMN centile_store.rankings.lanes IS 'Lanes of the board, which cannot change once it has a ranking.';
+
+COMMENT ON COLUMN centile_store.rankings.buckets IS 'The 100 places of the ranking from low to high: the number of the bucket table at each place. Its lower bound stands in low_rank_keys, low_tie_keys and low_user_keys; numbers of the tables carry no order. A key belongs to the last place whose bound is not above it.';
+
+COMMENT ON COLUMN centile_store.rankings.low_rank_keys IS 'rank_key of the lower bound of each place.';
+
+COMMENT ON COLUMN centile_store.rankings.low_tie_keys IS 'tie_key of the lower bound of each place.';
+
+COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower bound of each place.';
+
+CREATE FUNCTION centile.version_of(p_ranking_id bigint) RETURNS text
+    LANGUAGE sql STABLE SECURITY DEFINER
+    SET search_path TO 'pg_catalog', 'pg_temp'
+    RETURN (SELECT concat_ws('.'::text, centile.epoch(), g.layout, "left"(encode(sha256(convert_to(array_to_string(centile_store.lane_batches(g.board_id, (g.lanes)::integer), '-'::text), 'UTF8'::name)), 'hex'::text), 16)) AS concat_ws FROM centile_store.rankings g WHERE (g.id = version_of.p_ranking_id));
+
+COMMENT ON FUNCTION centile.version_of(p_ranking_id bigint) IS 'The version of a ranking as answers carry it. Example: SELECT centile.version_of(ranking_id) = version AS is_the_same FROM centile.periods JOIN centile.period_status USING (period_id) WHERE ranking_id IS NOT NULL LIMIT 1;';
+
 CREATE FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text DEFAULT NULL::text, p_actor text DEFAULT SESSION_USER) RETURNS boolean
     LANGUAGE plpgsql
     AS $$
@@ -1677,9 +1733,10 @@ BEGIN
 
     SELECT array_agg(g.id ORDER BY g.id), array_agg(g.laid_out_at ORDER BY g.id) INTO layout_rankings, layout_times
     FROM unnest(period_rankings) AS r (id)
-    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g
-    WHERE (g.id, g.laid_out_at) NOT IN (SELECT k.id, k.at FROM unnest(p_known_rankings, p_known_times) AS k (id, at));
-    IF layout_rankings IS NOT NULL THEN
+    CROSS JOIN LATERAL (SELECT g.id, g.laid_out_at FROM centile_store.rankings g WHERE g.id = r.id LIMIT 1) g;
+    IF layout_rankings = p_known_rankings AND layout_times = p_known_times THEN
+        layout_rankings := NULL;
+    ELSE
         SELECT array_agg(u.bucket ORDER BY g.id, u.place), array_agg(u.rank_key ORDER BY g.id, u.place),
                array_agg(u.tie_key ORDER BY g.id, u.place), array_agg(u.user_key ORDER BY g.id, u.place)
         INTO layout_buckets, layout_rank_keys, layout_tie_keys, layout_user_keys
@@ -1835,7 +1892,7 @@ CREATE FUNCTION centile_store.bucket_keys_around(p_bucket smallint, p_ranking_id
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint := 0;
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -2944,7 +3001,7 @@ CREATE FUNCTION centile_store.bucket_keys_down(p_bucket smallint, p_ranking_id b
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint := 0;
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -3553,7 +3610,7 @@ CREATE FUNCTION centile_store.bucket_keys_up(p_bucket smallint, p_ranking_id big
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint := 0;
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -4556,18 +4613,20 @@ COMMENT ON FUNCTION centile_store.count_above(p_ranking_id bigint, p_rank_key bi
 CREATE FUNCTION centile_store.count_differences(p_ranking_id bigint, p_bucket smallint, p_most bigint DEFAULT NULL::bigint, OUT expected bigint, OUT found bigint) RETURNS SETOF record
     LANGUAGE plpgsql STABLE
     AS $_$
+DECLARE
+    v_players bigint;
+    v_rows    bigint;
 BEGIN
-    SELECT u.players INTO found
+    SELECT u.players INTO v_players
     FROM centile_store.periods p
     JOIN centile_store.rankings g ON g.id = p.ranking_id
     CROSS JOIN LATERAL unnest(g.buckets, centile_store.bucket_totals(g.id)) AS u (bucket, players)
     WHERE g.id = p_ranking_id AND u.bucket = p_bucket;
-    IF FOUND AND (p_most IS NULL OR coalesce(found, 0) <= p_most) THEN
+    IF FOUND AND (p_most IS NULL OR coalesce(v_players, 0) <= p_most) THEN
         EXECUTE format('SELECT count(*) FROM centile_store.%I WHERE ranking_id = $1', centile_store.bucket_table(p_bucket))
-        INTO expected USING p_ranking_id;
-        IF expected IS DISTINCT FROM found THEN
-            RETURN NEXT;
-        END IF;
+        INTO v_rows USING p_ranking_id;
+        -- Not assigned: here found is a variable of plpgsql. Where a lane has no counts, there is no sum.
+        RETURN QUERY SELECT v_rows, coalesce(v_players, 0) WHERE v_rows <> coalesce(v_players, 0);
     END IF;
 END
 $_$;
@@ -4579,7 +4638,7 @@ CREATE FUNCTION centile_store.count_in_bucket(p_bucket smallint, p_ranking_id bi
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint := 0;
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -6606,7 +6665,7 @@ BEGIN
         v_count := (v_count + 1) / 2;
     END LOOP;
     EXECUTE format('CREATE FUNCTION centile_store.%I(p_bucket smallint, %s) RETURNS %s LANGUAGE plpgsql %s AS %L',
-        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint := 0;\nBEGIN\n%s\nEND\n', v_branches[1]));
+        p_name, p_arguments, p_returns, p_volatility, format(E'\n#variable_conflict use_column\nDECLARE\n    v_count bigint;\nBEGIN\n%s\nEND\n', v_branches[1]));
 END
 $$;
 
@@ -7264,6 +7323,10 @@ BEGIN
             RETURN;
         END IF;
     END LOOP;
+    IF v_players[v_place] IS NULL THEN
+        RAISE EXCEPTION 'the counts of ranking % are incomplete', p_ranking_id
+            USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+    END IF;
     SELECT g.buckets[v_place] INTO v_bucket FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     v_is_low := 2 * v_left > v_players[v_place];
     RETURN QUERY
@@ -7280,7 +7343,7 @@ CREATE FUNCTION centile_store.key_in_bucket(p_bucket smallint, p_ranking_id bigi
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint := 0;
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -8336,20 +8399,6 @@ $$;
 
 COMMENT ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) IS 'Keys of a ranking above a key, worst first. Example: SELECT * FROM centile_store.keys_up(1, NULL, 100, 0, 0, 5);';
 
-CREATE FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) RETURNS bigint[]
-    LANGUAGE plpgsql STABLE
-    AS $$
-BEGIN
-    RETURN ARRAY(
-        SELECT (SELECT l.batch FROM centile_store.board_lanes l
-                WHERE l.board_id = p_board_id AND l.lane = n ORDER BY l.batch DESC LIMIT 1)
-        FROM generate_series(0, p_lanes - 1) AS n
-        ORDER BY n);
-END
-$$;
-
-COMMENT ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) IS 'Numbers of the last batch of each lane. Example: SELECT centile_store.lane_batches(1, 2);';
-
 CREATE FUNCTION centile_store.layout_differences(p_ranking_id bigint) RETURNS TABLE(kind text, place integer, subject text, expected jsonb, found jsonb)
     LANGUAGE plpgsql STABLE
     AS $$
@@ -8397,8 +8446,17 @@ BEGIN
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
+    -- A moved boundary changes the counts of the lanes that its rows name.
+    SELECT 'lane rows', 104, 'entries and bucket rows of another lane than their player''s', to_jsonb(0), to_jsonb(count(*))
+    FROM (SELECT l.user_id, l.lane FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
+          UNION ALL
+          SELECT -r.user_key, r.lane FROM centile_store.leaderboard_bucket r WHERE r.ranking_id = p_ranking_id) x
+    JOIN centile_store.users u ON u.id = x.user_id
+    WHERE x.lane <> u.lane_hash % v_ranking.lanes
+    HAVING count(*) > 0
+    UNION ALL
     -- A cut-off takes its number from the lane's row: rows above it would not be in the archive.
-    SELECT 'lane rows', 104, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
+    SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
     FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
           FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane
@@ -8556,7 +8614,7 @@ BEGIN
             SELECT ctid AS place, lane, rank_key, tie_key, user_key, row_number() OVER (ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s) AS n
             FROM centile_store.%1$I
             WHERE ranking_id = $1 AND (rank_key, tie_key, user_key) %4$s ($2, $3, $4)
-            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $5 + 1
+            ORDER BY rank_key %3$s, tie_key %3$s, user_key %3$s LIMIT $5::bigint + 1
         ), gone AS (
             DELETE FROM centile_store.%1$I b USING near n WHERE b.ctid = n.place AND n.n <= $5
             RETURNING b.lane, b.rank_key, b.tie_key, b.user_key
@@ -8580,7 +8638,7 @@ BEGIN
     USING p_ranking_id, v_ranking.low_rank_keys[v_upper], v_ranking.low_tie_keys[v_upper], v_ranking.low_user_keys[v_upper], p_rows,
           v_ranking.buckets[p_to], CASE WHEN v_up THEN 0 ELSE 1 END;
 
-    IF v_moved.rows IS DISTINCT FROM least(p_rows, v_players) THEN
+    IF v_players IS NULL OR v_moved.rows <> least(p_rows, v_players) THEN
         RAISE EXCEPTION 'bucket % counts % players; of % rows % were found', v_ranking.buckets[p_from], v_players, p_rows, v_moved.rows
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
@@ -9029,7 +9087,7 @@ BEGIN
                CASE WHEN p.bucket IS NOT NULL THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', p.bucket) END AS found
         FROM placed p
         LEFT JOIN place s ON s.n = p.n
-        WHERE NOT p.is_bound AND (p.bucket IS NULL OR NOT p.is_expected OR p.bucket <> s.bucket)
+        WHERE NOT p.is_bound AND (p.bucket IS NULL OR NOT p.is_expected OR p.bucket IS DISTINCT FROM s.bucket)
     ), miscounted AS (
         SELECT 'bucket count' AS kind, s.bucket, coalesce(c.players, 0) AS expected, coalesce(t.players, 0) AS found
         FROM place s
@@ -9060,41 +9118,6 @@ CREATE FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) RETURN
 $$;
 
 COMMENT ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) IS 'Whether the process that builds a ranking is alive. Example: SELECT centile_store.ranking_is_being_built(1);';
-
-CREATE TABLE centile_store.rankings (
-    id bigint NOT NULL,
-    period_id bigint NOT NULL,
-    board_id integer NOT NULL,
-    lanes smallint NOT NULL,
-    removed_bucket smallint DEFAULT 0 NOT NULL,
-    removed_up_to bigint DEFAULT 0 NOT NULL,
-    created_at timestamp with time zone DEFAULT now() NOT NULL,
-    released_at timestamp with time zone,
-    layout integer DEFAULT 1 NOT NULL,
-    laid_out_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
-    buckets smallint[] DEFAULT '{0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59,60,61,62,63,64,65,66,67,68,69,70,71,72,73,74,75,76,77,78,79,80,81,82,83,84,85,86,87,88,89,90,91,92,93,94,95,96,97,98,99}'::smallint[] NOT NULL,
-    low_rank_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
-    low_tie_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
-    low_user_keys bigint[] DEFAULT ('-9223372036854775808'::bigint || array_fill('9223372036854775807'::bigint, ARRAY[99])) NOT NULL,
-    CONSTRAINT rankings_hundred_places CHECK (((cardinality(buckets) = 100) AND (cardinality(low_rank_keys) = 100) AND (cardinality(low_tie_keys) = 100) AND (cardinality(low_user_keys) = 100)))
-)
-WITH (fillfactor='50');
-ALTER TABLE ONLY centile_store.rankings ALTER COLUMN buckets SET STORAGE PLAIN;
-ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_rank_keys SET STORAGE PLAIN;
-ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_tie_keys SET STORAGE PLAIN;
-ALTER TABLE ONLY centile_store.rankings ALTER COLUMN low_user_keys SET STORAGE PLAIN;
-
-COMMENT ON TABLE centile_store.rankings IS 'The live standings of a period, or those being built to replace them. Every change of bounds raises layout, and laid_out_at tells when. Nobody reads a released ranking; its rows are removed in steps, entries up to a user id first.';
-
-COMMENT ON COLUMN centile_store.rankings.lanes IS 'Lanes of the board, which cannot change once it has a ranking.';
-
-COMMENT ON COLUMN centile_store.rankings.buckets IS 'The 100 places of the ranking from low to high: the number of the bucket table at each place. Its lower bound stands in low_rank_keys, low_tie_keys and low_user_keys; numbers of the tables carry no order. A key belongs to the last place whose bound is not above it.';
-
-COMMENT ON COLUMN centile_store.rankings.low_rank_keys IS 'rank_key of the lower bound of each place.';
-
-COMMENT ON COLUMN centile_store.rankings.low_tie_keys IS 'tie_key of the lower bound of each place.';
-
-COMMENT ON COLUMN centile_store.rankings.low_user_keys IS 'user_key of the lower bound of each place.';
 
 CREATE FUNCTION centile_store.ranking_shape(p_ranking_id bigint) RETURNS bigint[]
     LANGUAGE sql STABLE
@@ -9408,7 +9431,7 @@ CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p
     AS $$
 #variable_conflict use_column
 DECLARE
-    v_count bigint := 0;
+    v_count bigint;
 BEGIN
 IF p_bucket < 64 THEN
 IF p_bucket < 32 THEN
@@ -9417,100 +9440,100 @@ IF p_bucket < 8 THEN
 IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_00 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_00 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_01 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_01 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 3 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_02 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_02 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_03 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_03 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_04 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_04 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_05 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_05 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 7 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_06 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_06 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_07 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_07 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -9519,100 +9542,100 @@ ELSE
 IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_08 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_08 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_09 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_09 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 11 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_10 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_10 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_11 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_11 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_12 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_12 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_13 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_13 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 15 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_14 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_14 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_15 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_15 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -9623,100 +9646,100 @@ IF p_bucket < 24 THEN
 IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_16 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_16 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_17 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_17 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 19 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_18 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_18 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_19 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_19 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_20 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_20 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_21 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_21 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 23 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_22 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_22 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_23 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_23 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -9725,100 +9748,100 @@ ELSE
 IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_24 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_24 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_25 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_25 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 27 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_26 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_26 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_27 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_27 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_28 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_28 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_29 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_29 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 31 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_30 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_30 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_31 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_31 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -9831,100 +9854,100 @@ IF p_bucket < 40 THEN
 IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_32 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_32 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_33 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_33 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 35 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_34 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_34 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_35 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_35 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_36 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_36 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_37 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_37 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 39 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_38 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_38 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_39 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_39 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -9933,100 +9956,100 @@ ELSE
 IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_40 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_40 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_41 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_41 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 43 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_42 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_42 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_43 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_43 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_44 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_44 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_45 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_45 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 47 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_46 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_46 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_47 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_47 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10037,100 +10060,100 @@ IF p_bucket < 56 THEN
 IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_48 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_48 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_49 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_49 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 51 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_50 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_50 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_51 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_51 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_52 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_52 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_53 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_53 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 55 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_54 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_54 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_55 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_55 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10139,100 +10162,100 @@ ELSE
 IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_56 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_56 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_57 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_57 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 59 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_58 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_58 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_59 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_59 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_60 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_60 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_61 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_61 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 63 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_62 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_62 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_63 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_63 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10247,100 +10270,100 @@ IF p_bucket < 72 THEN
 IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_64 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_64 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_65 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_65 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 67 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_66 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_66 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_67 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_67 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_68 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_68 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_69 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_69 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 71 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_70 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_70 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_71 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_71 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10349,100 +10372,100 @@ ELSE
 IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_72 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_72 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_73 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_73 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 75 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_74 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_74 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_75 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_75 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_76 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_76 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_77 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_77 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 79 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_78 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_78 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_79 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_79 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10453,100 +10476,100 @@ IF p_bucket < 88 THEN
 IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_80 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_80 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_81 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_81 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 83 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_82 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_82 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_83 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_83 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_84 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_84 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_85 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_85 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 87 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_86 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_86 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_87 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_87 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10555,100 +10578,100 @@ ELSE
 IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_88 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_88 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_89 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_89 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 91 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_90 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_90 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_91 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_91 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
 ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_92 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_92 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_93 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_93 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 95 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_94 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_94 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_95 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_95 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10658,50 +10681,50 @@ END IF;
 ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_96 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_96 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_97 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_97 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 ELSE
 IF p_bucket < 99 THEN
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_98 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_98 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
-IF p_first < p_kept THEN
+WITH gone AS (
         DELETE FROM centile_store.leaderboard_bucket_99 b USING generate_series(p_first, p_kept - 1) AS i
-        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i];
-        GET DIAGNOSTICS v_count = ROW_COUNT;
-     END IF;
-     IF p_kept <= p_last THEN
+        WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
+        RETURNING 1
+     ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_99 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i;
-     END IF;
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+     )
+     SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 END IF;
 END IF;
@@ -10732,9 +10755,10 @@ BEGIN
     v_players := centile_store.bucket_totals(p_ranking_id);
     v_bucket := v_ranking.buckets[p_place];
     SELECT * INTO v_first FROM centile_store.key_in_bucket(v_ranking.buckets[p_beside], p_ranking_id, 0, true);
-    IF v_players[p_place] <> 0 OR v_players[p_beside] = 0 THEN
+    IF v_players[p_place] > 0 OR v_players[p_beside] = 0 THEN
         RETURN false;
-    ELSIF v_first.rank_key IS NULL OR EXISTS (SELECT FROM centile_store.key_in_bucket(v_bucket, p_ranking_id, 0, true)) THEN
+    ELSIF v_players[p_place] IS DISTINCT FROM 0 OR v_first.rank_key IS NULL
+        OR EXISTS (SELECT FROM centile_store.key_in_bucket(v_bucket, p_ranking_id, 0, true)) THEN
         RAISE EXCEPTION 'buckets % and % do not have as many rows as they count', v_bucket, v_ranking.buckets[p_beside]
             USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
     END IF;
@@ -10884,7 +10908,7 @@ BEGIN
     PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
     SELECT p.* INTO v_period FROM centile_store.rankings g JOIN centile_store.periods p ON p.id = g.period_id
     WHERE g.id = p_ranking_id AND g.released_at IS NULL;
-    IF NOT FOUND OR v_period.ranking_id IS NULL THEN
+    IF NOT FOUND OR v_period.ranking_id IS NULL OR v_period.ranking_id = p_ranking_id THEN
         RAISE EXCEPTION 'the period was closed, or is rebuilt by somebody else by now' USING ERRCODE = 'CB409';
     END IF;
     v_end := centile_store.ledger_end();
@@ -11003,6 +11027,11 @@ BEGIN
         SET counts = centile_store.add_at(c.counts, n.places, n.changes), revision = c.revision + 1
         FROM change n
         WHERE c.ctid = n.newest;
+        GET DIAGNOSTICS v_written = ROW_COUNT;
+        IF v_written <> (SELECT count(DISTINCT r) FROM unnest(count_rankings) AS r) THEN
+            RAISE EXCEPTION 'counts of lane % are missing', p_lane
+                USING ERRCODE = 'CB900', HINT = 'The derived data of a ranking is damaged; rebuild it from the ledger.';
+        END IF;
     END IF;
 END
 $$;
@@ -11215,6 +11244,17 @@ CREATE VIEW centile.boards AS
 
 COMMENT ON VIEW centile.boards IS 'Boards and their rules; kept_archives tells of which kinds not all archives are kept, but the last so many, gain_max of which kinds of period a player''s gain has a limit. Example: SELECT slug, mode, score_order, ties, periods, lanes, time_zone FROM centile.boards ORDER BY slug;';
 
+CREATE TABLE centile_store.bucket_counts (
+    ranking_id bigint NOT NULL,
+    lane smallint NOT NULL,
+    revision bigint DEFAULT 1 NOT NULL,
+    counts integer[] NOT NULL,
+    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
+)
+WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
+
+COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 bucket tables by lane, by the number of the table: element n + 1 is bucket table n. Only sums over lanes mean anything. One row each, found from the highest revision down.';
+
 CREATE VIEW centile.bucket_occupancy AS
  SELECT b.slug AS board,
     p.kind,
@@ -11240,10 +11280,16 @@ CREATE VIEW centile.bucket_occupancy AS
      CROSS JOIN LATERAL ( SELECT u_1.place,
             u_1.bucket,
             u_1.rank_key,
-            COALESCE(u_1.players, (0)::bigint) AS players,
+            COALESCE(c.players, (0)::bigint) AS players,
             lead(u_1.rank_key) OVER upwards AS next_rank_key,
             (ROW(u_1.rank_key, u_1.tie_key, u_1.user_key) < ROW(COALESCE(lead(u_1.rank_key) OVER upwards, '9223372036854775807'::bigint), COALESCE(lead(u_1.tie_key) OVER upwards, '9223372036854775807'::bigint), COALESCE(lead(u_1.user_key) OVER upwards, '9223372036854775807'::bigint))) AS has_range
-           FROM UNNEST(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys, centile_store.bucket_totals(g.id)) WITH ORDINALITY u_1(bucket, rank_key, tie_key, user_key, players, place)
+           FROM (UNNEST(g.buckets, g.low_rank_keys, g.low_tie_keys, g.low_user_keys) WITH ORDINALITY u_1(bucket, rank_key, tie_key, user_key, place)
+             LEFT JOIN ( SELECT (x.n - 1) AS bucket,
+                    sum(x.players) AS players
+                   FROM centile_store.bucket_counts l,
+                    LATERAL unnest(l.counts) WITH ORDINALITY x(players, n)
+                  WHERE (l.ranking_id = g.id)
+                  GROUP BY x.n) c ON ((c.bucket = u_1.bucket)))
           WINDOW upwards AS (ORDER BY u_1.place)) u)
      JOIN pg_class t ON (((t.relnamespace = ('centile_store'::regnamespace)::oid) AND (t.relname = ('leaderboard_bucket_'::text || to_char((u.bucket)::double precision, 'FM00'::text))))));
 
@@ -11492,17 +11538,6 @@ CREATE VIEW centile.outbox AS
 
 COMMENT ON VIEW centile.outbox IS 'Events for the outside, one for each period that was closed, and what became of their delivery; one with next_attempt_at waits to be sent. Example: SELECT event_id, period, kind, payload -> ''players'' AS players, delivered_at, attempts, last_status FROM centile.outbox WHERE board = ''main'' ORDER BY event_id;';
 
-CREATE TABLE centile_store.bucket_counts (
-    ranking_id bigint NOT NULL,
-    lane smallint NOT NULL,
-    revision bigint DEFAULT 1 NOT NULL,
-    counts integer[] NOT NULL,
-    CONSTRAINT bucket_counts_hundred CHECK ((cardinality(counts) = 100))
-)
-WITH (fillfactor='25', autovacuum_vacuum_scale_factor='0.02');
-
-COMMENT ON TABLE centile_store.bucket_counts IS 'Players of each of the 100 bucket tables by lane, by the number of the table: element n + 1 is bucket table n. Only sums over lanes mean anything. One row each, found from the highest revision down.';
-
 CREATE VIEW centile.period_status AS
  SELECT b.slug AS board,
     p.kind,
@@ -11523,9 +11558,7 @@ CREATE VIEW centile.period_status AS
               WHERE (x.ranking_id = p.ranking_id))
         END AS players,
         CASE
-            WHEN (p.ranking_id IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), g.layout, ( SELECT string_agg((l.batch)::text, '-'::text ORDER BY l.lane) AS string_agg
-               FROM centile_store.board_lanes l
-              WHERE (l.board_id = p.board_id)))
+            WHEN (p.ranking_id IS NOT NULL) THEN centile.version_of(p.ranking_id)
             WHEN (p.frozen_top IS NOT NULL) THEN concat_ws('.'::text, centile.epoch(), ('a'::text || p.id), p.archive_revision)
             ELSE NULL::text
         END AS version,
@@ -11544,9 +11577,8 @@ CREATE VIEW centile.period_status AS
     ((p.frozen_top IS NOT NULL) AND (p.corrected_at IS NOT NULL)) AS needs_refresh,
     p.closed_at,
     p.id AS period_id
-   FROM ((((centile_store.periods p
+   FROM (((centile_store.periods p
      JOIN centile_store.boards b ON ((b.id = p.board_id)))
-     LEFT JOIN centile_store.rankings g ON ((g.id = p.ranking_id)))
      LEFT JOIN pg_class a ON (((a.relnamespace = ('centile_archive'::regnamespace)::oid) AND (a.relname = p.archive_name) AND (a.relkind = 'm'::"char") AND a.relispopulated)))
      CROSS JOIN LATERAL ( SELECT
                 CASE
@@ -12302,6 +12334,15 @@ REVOKE ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integ
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_reader;
 GRANT ALL ON FUNCTION centile.verify(p_board text, p_period text, p_limit integer) TO centile_service;
 
+REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
+
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
+
+REVOKE ALL ON FUNCTION centile.version_of(p_ranking_id bigint) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile.version_of(p_ranking_id bigint) TO centile_reader;
+GRANT ALL ON FUNCTION centile.version_of(p_ranking_id bigint) TO centile_service;
+
 REVOKE ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile.void_score(p_board text, p_transaction_id bigint, p_reason text, p_actor text) TO centile_service;
 
@@ -12520,9 +12561,6 @@ GRANT ALL ON FUNCTION centile_store.keys_down(p_ranking_id bigint, p_bucket smal
 REVOKE ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.keys_up(p_ranking_id bigint, p_bucket smallint, p_rank_key bigint, p_tie_key bigint, p_user_key bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.lane_batches(p_board_id integer, p_lanes integer) TO centile_service;
-
 REVOKE ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.layout_differences(p_ranking_id bigint) TO centile_service;
 
@@ -12603,8 +12641,6 @@ GRANT ALL ON FUNCTION centile_store.ranking_differences(p_ranking_id bigint, p_l
 
 REVOKE ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_is_being_built(p_ranking_id bigint) TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.rankings TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.ranking_shape(p_ranking_id bigint) TO centile_service;
@@ -12697,6 +12733,8 @@ GRANT SELECT ON TABLE centile.audit_log TO centile_service;
 GRANT SELECT ON TABLE centile.boards TO centile_reader;
 GRANT SELECT ON TABLE centile.boards TO centile_service;
 
+GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
+
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_reader;
 GRANT SELECT ON TABLE centile.bucket_occupancy TO centile_service;
 
@@ -12734,8 +12772,6 @@ GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.webhooks TO centile_ser
 
 GRANT SELECT ON TABLE centile.outbox TO centile_reader;
 GRANT SELECT ON TABLE centile.outbox TO centile_service;
-
-GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.bucket_counts TO centile_service;
 
 GRANT SELECT ON TABLE centile.period_status TO centile_reader;
 GRANT SELECT ON TABLE centile.period_status TO centile_service;

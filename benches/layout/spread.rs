@@ -19,7 +19,7 @@ pub enum Spread {
     Equal,
     /// Half have 0, half 1.
     TwoValued,
-    /// Newcomers begin low, and all who are there gain in turn: as many gains as newcomers.
+    /// Newcomers begin low, and a random player gains with each of them.
     Growing,
     /// Log-normal, but for one who has 10^15.
     FrontRunner,
@@ -74,9 +74,8 @@ impl Spread {
             Self::TwoValued => random.random_range(0..=1),
             Self::Growing => {
                 let newcomer = event(player, random.random_range(0..=100));
-                // Everybody in turn.
-                let old = 1 + player.wrapping_mul(7_919) % player;
-                return vec![newcomer, event(old, random.random_range(0..=1_000))];
+                let gains = random.random_range(1..=player);
+                return vec![newcomer, event(gains, random.random_range(0..=1_000))];
             }
             Self::FrontRunner if player == 1 => 1_000_000_000_000_000,
             Self::LogNormal | Self::FrontRunner => whole((bell(random) * 1.5 + 8.0).exp()),

@@ -48,8 +48,17 @@ BEGIN
     SELECT 'lane rows', 103, 'lanes of the ranking', to_jsonb(b.lanes), to_jsonb(v_ranking.lanes)
     FROM centile_store.boards b WHERE b.id = v_ranking.board_id AND b.lanes <> v_ranking.lanes
     UNION ALL
+    -- A moved boundary changes the counts of the lanes that its rows name.
+    SELECT 'lane rows', 104, 'entries and bucket rows of another lane than their player''s', to_jsonb(0), to_jsonb(count(*))
+    FROM (SELECT l.user_id, l.lane FROM centile_store.leaderboard l WHERE l.ranking_id = p_ranking_id
+          UNION ALL
+          SELECT -r.user_key, r.lane FROM centile_store.leaderboard_bucket r WHERE r.ranking_id = p_ranking_id) x
+    JOIN centile_store.users u ON u.id = x.user_id
+    WHERE x.lane <> u.lane_hash % v_ranking.lanes
+    HAVING count(*) > 0
+    UNION ALL
     -- A cut-off takes its number from the lane's row: rows above it would not be in the archive.
-    SELECT 'lane rows', 104, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
+    SELECT 'lane rows', 105, format('last batch and time of lane %s of the board', b.lane), jsonb_build_array(t.batch, t.at), jsonb_build_array(b.batch, b.last_at)
     FROM (SELECT t.lane, max(t.batch) AS batch, max(t.occurred_at) AS at
           FROM centile_store.score_transactions t WHERE t.board_id = v_ranking.board_id GROUP BY t.lane) t
     JOIN centile_store.board_lanes b ON b.board_id = v_ranking.board_id AND b.lane = t.lane

@@ -48,7 +48,7 @@ BEGIN
                CASE WHEN p.bucket IS NOT NULL THEN jsonb_build_object('rank_key', p.rank_key, 'tie_key', p.tie_key, 'bucket', p.bucket) END AS found
         FROM placed p
         LEFT JOIN place s ON s.n = p.n
-        WHERE NOT p.is_bound AND (p.bucket IS NULL OR NOT p.is_expected OR p.bucket <> s.bucket)
+        WHERE NOT p.is_bound AND (p.bucket IS NULL OR NOT p.is_expected OR p.bucket IS DISTINCT FROM s.bucket)
     ), miscounted AS (
         SELECT 'bucket count' AS kind, s.bucket, coalesce(c.players, 0) AS expected, coalesce(t.players, 0) AS found
         FROM place s

@@ -64,6 +64,8 @@ impl Layouts {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a failed test is to stop right there")]
+
     use super::*;
 
     #[test]

@@ -14,8 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub(crate) use self::bounds::{Key, Layout, Layouts, PLACES};
 use self::balance::{Step, next_step};
+pub(crate) use self::bounds::{Key, Layout, Layouts, PLACES};
 use crate::{
     Error, Result,
     service::Service,

@@ -131,7 +131,6 @@ impl BatchSession {
         )
         .fetch_one(&mut self.connection)
         .await?;
-        let unknown = |what: &str| Error::Internal(format!("the board has an unknown {what}"));
         let lane_is_missing = || Error::unavailable("the board's lanes have just changed; send the events again");
         let rules = Rules {
             mode: Mode::from_name(&row.mode).ok_or_else(|| unknown("mode"))?,
@@ -153,18 +152,9 @@ impl BatchSession {
             &row.period_rankings.unwrap_or_default(),
         )?;
         layouts.keep_only(|ranking_id| periods.iter().any(|period| period.ranking_id == Some(ranking_id)));
-        let bounds = row.layout_rank_keys.unwrap_or_default().into_iter().zip(row.layout_tie_keys.unwrap_or_default());
-        let bounds: Vec<Key> = bounds
-            .zip(row.layout_user_keys.unwrap_or_default())
-            .map(|((rank_key, tie_key), user_key)| (rank_key, tie_key, user_key))
-            .collect();
-        let places = row.layout_buckets.unwrap_or_default();
+        let bounds = keys(row.layout_rank_keys, row.layout_tie_keys, row.layout_user_keys);
         let changed = row.layout_rankings.unwrap_or_default().into_iter().zip(row.layout_times.unwrap_or_default());
-        for ((ranking_id, at), (buckets, bounds)) in changed.zip(places.chunks(PLACES).zip(bounds.chunks(PLACES))) {
-            let layout = Layout::new(at, buckets.to_vec(), bounds.to_vec())
-                .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is damaged")))?;
-            layouts.put(ranking_id, layout);
-        }
+        put_layouts(layouts, changed, &row.layout_buckets.unwrap_or_default(), &bounds)?;
         let user_ids = row.user_ids.unwrap_or_default();
         let banned = row.are_banned.unwrap_or_default();
         let player = |(id, is_banned): (Option<i64>, Option<bool>)| Player {
@@ -328,6 +318,31 @@ impl BatchSession {
             })
         }))
     }
+}
+
+fn unknown(what: &str) -> Error {
+    Error::Internal(format!("the board has an unknown {what}"))
+}
+
+/// Keys from columns.
+fn keys(rank_keys: Option<Vec<i64>>, tie_keys: Option<Vec<i64>>, user_keys: Option<Vec<i64>>) -> Vec<Key> {
+    let keys = rank_keys.unwrap_or_default().into_iter().zip(tie_keys.unwrap_or_default());
+    keys.zip(user_keys.unwrap_or_default()).map(|((rank, tie), user)| (rank, tie, user)).collect()
+}
+
+/// Puts layouts from columns with [`PLACES`] rows for each.
+fn put_layouts(
+    layouts: &mut Layouts,
+    changed: impl Iterator<Item = (i64, DateTime<Utc>)>,
+    buckets: &[i16],
+    bounds: &[Key],
+) -> Result<()> {
+    for ((ranking_id, at), (buckets, bounds)) in changed.zip(buckets.chunks(PLACES).zip(bounds.chunks(PLACES))) {
+        let layout = Layout::new(at, buckets.to_vec(), bounds.to_vec())
+            .ok_or_else(|| Error::Internal(format!("the layout of ranking {ranking_id} is damaged")))?;
+        layouts.put(ranking_id, layout);
+    }
+    Ok(())
 }
 
 /// Events, column by column.

@@ -116,9 +116,9 @@ async fn change_layouts(pool: PgPool, stop: CancellationToken, done: Arc<Done>) 
                 .await
                 .expect("a look");
         let Some((number, Some(players))) = occupied else { continue };
-        let Some(step) = layout::random_step(&mut random, &players) else { continue };
-        if layout::take(&mut connection, ranking, number, step).await.expect("a step").is_some() {
-            let count = if let Step::Move { .. } = step { &done.moved } else { &done.repositioned };
+        let Some(change) = layout::random_step(&mut random, &players) else { continue };
+        if layout::take(&mut connection, ranking, number, change).await.expect("a step").is_some() {
+            let count = if let Step::Move { .. } = change { &done.moved } else { &done.repositioned };
             count.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -63,7 +63,7 @@ async fn run(db: &TestDb, seed: u64) {
 #[tokio::test]
 async fn a_rebuilt_ranking_is_laid_out_evenly() {
     let db = TestDb::new().await;
-    for scores in [Scores::Uniform, Scores::Equal] {
+    for scores in [Scores::Uniform, Scores::Growing, Scores::Equal] {
         let mut arena = Arena::random(&db, 0).await;
         arena.play(scores, 2_500).await;
         arena.scatter().await;
@@ -120,7 +120,9 @@ async fn an_invalid_step_changes_nothing() {
         }
         for &place in &empty {
             // Nobody needs it there.
-            empty.iter().for_each(|&beside| reposition(place, beside));
+            for &beside in &empty {
+                reposition(place, beside);
+            }
         }
     }
     let before = arena.dump().await;

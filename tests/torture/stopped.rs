@@ -63,7 +63,15 @@ async fn a_writer_is_stopped_in_the_middle_of_a_batch() {
         if blocking > 0 {
             let event = json!({"user_id": "probe", "points": 1});
             let scores = other.at("/v1/boards/arena/scores");
-            while other.client.post(&scores).bearer_auth(&writing).json(&event).send().await.expect("an answer").status()
+            while other
+                .client
+                .post(&scores)
+                .bearer_auth(&writing)
+                .json(&event)
+                .send()
+                .await
+                .expect("an answer")
+                .status()
                 != StatusCode::OK
             {
                 tokio::time::sleep(Duration::from_millis(20)).await;

@@ -2,6 +2,7 @@
 
 use sqlx::{Connection as _, PgConnection};
 
+use super::expected::Places;
 use crate::{
     sql_property::{
         layout::{Key, Layout, check_ranking},
@@ -65,11 +66,14 @@ async fn even(connection: &mut PgConnection, ranking_id: i64, players: i64) -> L
 }
 
 /// Looks at a first layout that begins as another one stood: without players, with a place for each rank key of a bound.
-fn like(first: &Layout, before: &Layout) {
-    let mut bounds: Vec<Key> = before.bounds().into_iter().map(|bound| [bound[0], i64::MIN, i64::MIN]).collect();
-    bounds.dedup();
-    assert_eq!(first.bounds(), bounds);
-    assert_eq!(first.players(), vec![0; 100]);
+async fn like(connection: &mut PgConnection, ranking_id: i64, before: &Layout, what: &str) {
+    let first = check_ranking(connection, ranking_id, what).await;
+    assert_eq!(first.players(), vec![0; 100], "{what}");
+    let mut scores: Vec<i64> = before.bounds().into_iter().map(|bound| bound[0]).collect();
+    scores.dedup();
+    let mut bounds: Vec<_> = scores.into_iter().map(|score| (score, i64::MIN, i64::MIN)).collect();
+    bounds.resize(100, (i64::MAX, i64::MAX, i64::MAX));
+    assert_eq!(Places::read(connection, ranking_id).await, Places { buckets: (0..100).collect(), bounds }, "{what}");
 }
 
 /// Looks at the even layout of a full week: a place for every six players, but for the third who are level, whom only their
@@ -138,7 +142,7 @@ async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
             );
         }
         let second = open(&mut connection, "2024-01-10").await;
-        like(&check_ranking(&mut connection, second, state).await, &full);
+        like(&mut connection, second, &full, state).await;
 
         // Scores go where they belong from the first on; the bounds fit a smaller week too.
         ranks_are_exact(&db, "2024-01-10", 30).await;
@@ -164,13 +168,13 @@ async fn a_week_in_which_nobody_scored_hands_on_the_bounds_of_the_one_before() {
     let full = even(&mut connection, first, PLAYERS / 100).await;
     for day in ["2024-01-17", "2024-01-24"] {
         let quiet = open(&mut connection, day).await;
-        like(&check_ranking(&mut connection, quiet, day).await, &full);
+        like(&mut connection, quiet, &full, day).await;
     }
     for week in ["2024-01-01", "2024-01-08", "2024-01-15", "2024-01-22"] {
         run(&db, &["close", "--board", "arena", "--period", &format!("week:{week}")]).well();
     }
     let last = open(&mut connection, "2024-01-31").await;
-    like(&check_ranking(&mut connection, last, "after quiet weeks").await, &full);
+    like(&mut connection, last, &full, "after quiet weeks").await;
 }
 
 #[tokio::test]
@@ -224,7 +228,8 @@ async fn a_season_begins_as_the_one_before_stood() {
     check_ranking(&mut connection, week, "a week").await;
     let full = even(&mut connection, first, PLAYERS / 100).await;
     like_a_full_week(&full);
-    like(&season(&mut connection, "two", "2024-02-01Z", "2024-03-01Z").await.1, &full);
+    let (second, _) = season(&mut connection, "two", "2024-02-01Z", "2024-03-01Z").await;
+    like(&mut connection, second, &full, "the second season").await;
     // Made later, and begins before any other.
     assert_eq!(season(&mut connection, "zero", "2023-12-01Z", "2024-01-01Z").await.1.bounds().len(), 1);
     // A week begins as a week.

@@ -47,7 +47,12 @@ pub fn random_step(random: &mut StdRng, players: &[i64]) -> Option<Step> {
 
 /// Takes a step that was thought out for a layout; gives the rows moved, 0 for a bucket that has a
 /// new place. `None` when nothing was done.
-pub async fn take(connection: &mut PgConnection, ranking_id: i64, layout: i32, step: Step) -> sqlx::Result<Option<i32>> {
+pub async fn take(
+    connection: &mut PgConnection,
+    ranking_id: i64,
+    layout: i32,
+    step: Step,
+) -> sqlx::Result<Option<i32>> {
     match step {
         Step::Move { from, to, rows } => {
             let statement = "SELECT centile_store.move_boundary($1, $2, $3, $4, $5)";

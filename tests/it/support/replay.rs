@@ -138,7 +138,7 @@ fn versions(lanes: usize, batches: &[(i16, i64)]) -> HashMap<String, Vec<i64>> {
         let lane = &mut last[usize::from(lane.unsigned_abs())];
         *lane = [lane[1], batch];
         for choice in 0..1_usize << lanes {
-            states.insert(last.iter().enumerate().map(|(lane, seen)| seen[choice >> lane & 1]).collect());
+            states.insert(last.iter().enumerate().map(|(lane, seen)| seen[(choice >> lane) & 1]).collect());
         }
     }
     states.into_iter().map(|state| (digest(&state), state)).collect()
@@ -146,7 +146,8 @@ fn versions(lanes: usize, batches: &[(i16, i64)]) -> HashMap<String, Vec<i64>> {
 
 fn digest(batches: &[i64]) -> String {
     let text: Vec<String> = batches.iter().map(ToString::to_string).collect();
-    Sha256::digest(text.join("-")).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    let digest = Sha256::digest(text.join("-"));
+    format!("{:016x}", u64::from_be_bytes(digest[..8].try_into().expect("eight bytes")))
 }
 
 fn ledger_row(stored: StoredRow) -> LedgerRow {
