@@ -175,6 +175,11 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
         "lanes of the ranking: should be 2, is 1",
     ),
     (
+        "UPDATE leaderboard_bucket SET lane = 1 - lane WHERE ranking_id = $r AND user_key = -7",
+        &["lane rows"],
+        "entries and bucket rows of another lane than their player's: should be 0, is 1",
+    ),
+    (
         "UPDATE rankings SET low_rank_keys[1] = -1 WHERE id = $r",
         &["layout"],
         "lowest bound: should be \"the least key\", is [-1,",
@@ -182,7 +187,7 @@ const DAMAGE: &[(&str, &[&str], &str)] = &[
     (
         // No place for the players of the lowest bucket.
         "UPDATE rankings SET low_rank_keys[1] = 80 WHERE id = $r",
-        &["bucket count", "layout"],
+        &["bucket count", "bucket row misplaced", "layout"],
         "lowest bound",
     ),
     ("UPDATE rankings SET low_tie_keys[1] = 0 WHERE id = $r", &["layout"], "lowest bound"),

@@ -1,4 +1,5 @@
-//! The layout under a running service: kept on the timer as scores arrive, and what `centile maintain` says of it.
+//! The layout under a running service: kept on the timer as scores arrive, and what `centile
+//! maintain` says of it.
 
 use std::{fs, sync::Arc};
 
@@ -25,8 +26,8 @@ async fn fullest(pool: &PgPool, ranking: i64) -> (i64, i64) {
     (players.iter().copied().max().unwrap(), players.iter().sum())
 }
 
-/// Reads pages and players until `stop`. Every answer must agree with itself: positions follow each other, scores fall, and equals
-/// share a rank. Returns how many answers there were.
+/// Reads pages and players until `stop`. Every answer must agree with itself: positions follow each
+/// other, scores fall, and equals share a rank. Returns how many answers there were.
 async fn read(serve: Arc<Serve>, stop: CancellationToken) -> usize {
     let mut answers = 0;
     while !stop.is_cancelled() {
@@ -64,7 +65,7 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
     let serve = Arc::new(spawn_serve(&db, None, &[&PATIENT[..], &["--maintenance-every", "1"]].concat()).await);
     let key = key(db.url(), "server");
     let pool = db.pool().await;
-    let (written, stop) = (CancellationToken::new(), CancellationToken::new());
+    let stop = CancellationToken::new();
     let reader = tokio::spawn(read(Arc::clone(&serve), stop.clone()));
     let post = async |events: Vec<Value>| {
         let sent = serve.client.post(serve.at("/v1/boards/arena/scores")).bearer_auth(&key).json(&events).send();
@@ -81,7 +82,8 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
             if bulk == 0 {
                 continue;
             }
-            // Others play on meanwhile, so that the ranking is never at rest, until this bulk is spread.
+            // Others play on meanwhile, so that the ranking is never at rest, until this bulk is
+            // spread.
             wait::until("newcomers are spread", async || {
                 post(vec![json!({"user_id": "busy", "points": 1})]).await;
                 let ranking = sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods");
@@ -91,9 +93,8 @@ async fn newcomers_are_spread_by_the_timer_while_scores_are_read_and_written() {
             })
             .await;
         }
-        written.cancel();
     };
-    tokio::join!(write(), wait::within("all bulks", written.cancelled()));
+    Box::pin(write()).await;
     let ranking: i64 =
         sqlx::query_scalar("SELECT ranking_id FROM centile_store.periods").fetch_one(&pool).await.unwrap();
     // Nobody writes any more, and buckets are empty: a lower bound holds.
@@ -193,8 +194,9 @@ async fn board(db: &TestDb, slug: &str, players: u32) -> i64 {
 async fn maintain_says_what_it_did_to_layouts() {
     let db = TestDb::new().await;
     let (small, large) = (board(&db, "small", 1_300).await, board(&db, "large", 5_000).await);
-    // Of five units in one bucket four go to others, in steps of 400, 400 and 200 rows: one to the place above, the others to empty
-    // buckets that are put below. The last one need not be filled: 1,200 players are few enough.
+    // Of five units in one bucket four go to others, in steps of 400, 400 and 200 rows: one to the
+    // place above, the others to empty buckets that are put below. The last one need not be filled:
+    // 1,200 players are few enough.
     let told = run(&db, &["maintain"]).well();
     assert!(told.contains("layouts     11 boundaries moved with 3,800 rows, 3 buckets repositioned\n"), "{told}");
     let mut connection = db.pool().await.acquire().await.unwrap();
@@ -222,8 +224,8 @@ async fn a_damaged_ranking_keeps_no_other_from_its_layout() {
     assert_eq!(layout::occupied(&mut connection, damaged).await.1[..2], [2_000, 0]);
 }
 
-/// To start a process takes twenty times as long as to read a rank, and the planner does it once a bucket is large. Here it would for
-/// whatever statement may be divided.
+/// To start a process takes twenty times as long as to read a rank, and the planner does it once a
+/// bucket is large. Here it would for whatever statement may be divided.
 #[tokio::test]
 async fn neither_reading_nor_writing_starts_parallel_workers() {
     let settings = vec![("log_min_messages".to_owned(), "debug1".to_owned())];

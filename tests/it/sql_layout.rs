@@ -1,7 +1,9 @@
-//! The layout of a ranking: every step on random rankings, steps that must not be taken, several keepers at once, what a rank reads,
-//! and how a period begins. Which steps are taken is for src/layout/balance.rs to say, and tested there.
+//! The layout of a ranking: every step on random rankings, steps that must not be taken, several
+//! keepers at once, what a rank reads, and how a period begins. Which steps are taken is for
+//! src/layout/balance.rs to say, and tested there.
 //!
-//! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many cases make a longer run.
+//! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many
+//! cases make a longer run.
 
 mod arena;
 mod expected;
@@ -178,7 +180,8 @@ async fn a_ranking_that_was_let_go_is_left_alone() {
     arena.step_and_check(2).await;
 }
 
-/// Counts that rows belie, and rows that counts belie. A step never spreads the damage, and says where it is.
+/// Counts that rows belie, and rows that counts belie. A step never spreads the damage, and says
+/// where it is.
 #[tokio::test]
 async fn damage_is_named_and_nothing_is_changed() {
     let db = TestDb::new().await;
@@ -320,7 +323,8 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
     let mut read = Vec::new();
     for part in 0..10 {
         if part == 5 {
-            // As autovacuum does: plans are made anew, and of all versions only the newest is known of.
+            // As autovacuum does: plans are made anew, and of all versions only the newest is known
+            // of.
             sqlx::query("ANALYZE").execute(&mut *writer).await.unwrap();
         }
         for player in 100 * part..100 * (part + 1) {
@@ -333,7 +337,8 @@ async fn beside_a_held_snapshot_the_thousandth_score_reads_as_many_counts_as_the
     assert!(read[0] >= 100 && read[9] <= 2 * read[0], "index rows of counts read for each hundred scores: {read:?}");
 }
 
-/// Rows that went to another bucket stay in the table as long as somebody holds a snapshot: the next steps are not to pass them.
+/// Rows that went to another bucket stay in the table as long as somebody holds a snapshot: the
+/// next steps are not to pass them.
 #[tokio::test]
 async fn beside_a_held_snapshot_every_step_reads_as_many_rows_as_the_first() {
     let db = TestDb::new().await;
@@ -413,7 +418,8 @@ async fn look_up(connection: &mut PgConnection, ranking_id: i64, players: &[Stri
     found
 }
 
-/// Makes a board with one lane, whose players have the scores that an expression in `n` gives, all in one place.
+/// Makes a board with one lane, whose players have the scores that an expression in `n` gives, all
+/// in one place.
 async fn players(connection: &mut PgConnection, board: &str, players: i32, score: &str) -> i64 {
     let statement = format!(
         "SELECT centile.create_board('{board}', p_periods => '{{all_time}}', p_lanes => 1::smallint);
@@ -433,7 +439,8 @@ async fn take(connection: &mut PgConnection, ranking_id: i64, step: Step) {
     assert!(layout::take(connection, ranking_id, number, step).await.unwrap().is_some(), "{step:?}");
 }
 
-/// Ranks are counted from the end of the bucket that is probably nearer, and equals within one bucket if they stand in one.
+/// Ranks are counted from the end of the bucket that is probably nearer, and equals within one
+/// bucket if they stand in one.
 #[tokio::test]
 async fn a_rank_among_equals_reads_no_more_than_another() {
     const PLAYERS: i32 = 6_000;
@@ -445,7 +452,8 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
     let names =
         |from: i32, until: i32, step: usize| (from..=until).step_by(step).map(|n| format!("p{n}")).collect::<Vec<_>>();
 
-    // One score each, the higher the better, a third in each of three places. The first look-up makes plans.
+    // One score each, the higher the better, a third in each of three places. The first look-up
+    // makes plans.
     let ranking = players(&mut connection, "distinct", PLAYERS, "n").await;
     for step in [Step::Move { from: 1, to: 2, rows: 4_000 }, Step::Move { from: 2, to: 3, rows: 2_000 }] {
         take(&mut connection, ranking, step).await;
@@ -504,7 +512,8 @@ async fn a_rank_among_equals_reads_no_more_than_another() {
     }
 }
 
-/// A SQL function that is not inlined is planned at each call, and finds everything that nobody asked for.
+/// A SQL function that is not inlined is planned at each call, and finds everything that nobody
+/// asked for.
 #[tokio::test]
 async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_are_planned_again() {
     let db = TestDb::new().await;
@@ -535,8 +544,8 @@ async fn a_look_up_of_players_is_one_plan_without_calls_of_functions_that_are_pl
     }
 }
 
-/// Makes a board of groups of equal scores, the best first, which begin and end in different buckets. Returns its ranking, and the
-/// ranks of its players by position.
+/// Makes a board of groups of equal scores, the best first, which begin and end in different
+/// buckets. Returns its ranking, and the ranks of its players by position.
 async fn groups_of_equals(db: &TestDb, connection: &mut PgConnection, sizes: &[i64]) -> (i64, Vec<i64>) {
     db.execute("SELECT centile.create_board('main', p_periods => '{all_time}', p_layout_bounds => '{997,999}')").await;
     let (mut ranks, mut users, mut scores) = (Vec::new(), Vec::new(), Vec::new());
@@ -586,7 +595,8 @@ async fn neighbours_may_be_among_any_number_of_equals() {
     const AROUND: usize = 3;
     let db = TestDb::new().await;
     let mut connection = PgConnection::connect(db.url()).await.unwrap();
-    // Those above the ones that are shown are read up to two dozen, which may end a group, or not, or end in another bucket.
+    // Those above the ones that are shown are read up to two dozen, which may end a group, or not,
+    // or end in another bucket.
     let (ranking, ranks) =
         groups_of_equals(&db, &mut connection, &[1, 2, 4, 22, 23, 24, 25, 26, 27, 28, 29, 30, 60, 3, 1]).await;
     let ids: Vec<String> =

@@ -136,8 +136,8 @@ impl Arena {
         record_all(&mut self.connection, self.number, self.lanes, &events).await;
     }
 
-    /// Starts writers with connections of their own. Each writes `batches` batches of a few scores, and goes on until
-    /// `stop`.
+    /// Starts writers with connections of their own. Each writes `batches` batches of a few scores,
+    /// and goes on until `stop`.
     pub fn writers(&mut self, writers: u32, batches: u32, stop: &CancellationToken) -> Vec<JoinHandle<()>> {
         let mut all = Vec::new();
         for writer in 0..writers {
@@ -198,8 +198,8 @@ impl Arena {
         }
     }
 
-    /// Takes random steps. After each of them everything that is stored and everything that is read must be as
-    /// predicted.
+    /// Takes random steps. After each of them everything that is stored and everything that is read
+    /// must be as predicted.
     pub async fn step_and_check(&mut self, steps: u32) {
         let sorted = self.sorted().await;
         self.check(&sorted, "before any step").await;
@@ -218,7 +218,8 @@ impl Arena {
         }
     }
 
-    /// A step that may be taken: mostly such as `centile maintain` takes, and now and then one that it never would.
+    /// A step that may be taken: mostly such as `centile maintain` takes, and now and then one that
+    /// it never would.
     fn step(&mut self, players: &[i64]) -> Option<Step> {
         let step = layout::random_step(&mut self.rng, players)?;
         Some(match step {
@@ -237,7 +238,8 @@ impl Arena {
         })
     }
 
-    /// Everything that is stored, and everything that is read of each player, against a sorted list.
+    /// Everything that is stored, and everything that is read of each player, against a sorted
+    /// list.
     pub async fn check(&mut self, sorted: &Sorted, what: &str) {
         check_ranking(&mut self.connection, self.ranking_id, what).await;
         sorted.check(&mut self.connection, &mut self.rng, what).await;

@@ -81,15 +81,16 @@ impl Places {
             return;
         }
         let lowest = self.split(keys, beside).1[0];
-        // Newcomers who are equal to the lowest player come below it, unless that would part equals who stand in
-        // no other bucket.
+        // Newcomers who are equal to the lowest player come below it, unless that would part equals
+        // who stand in no other bucket.
         let parts = self.bounds[beside].0 == lowest.0;
         self.buckets.insert(beside, bucket);
         self.bounds.insert(beside + 1, if parts { lowest } else { (lowest.0, i64::MIN, i64::MIN) });
     }
 }
 
-/// The bound of a bucket between two keys: below as many equal keys as it can be without coming below the lower one.
+/// The bound of a bucket between two keys: below as many equal keys as it can be without coming
+/// below the lower one.
 pub fn bound_between(below: Key, above: Key) -> Key {
     match (below.0 == above.0, below.1 == above.1) {
         (false, _) => (above.0, i64::MIN, i64::MIN),

@@ -30,7 +30,8 @@ async fn board(db: &TestDb, bounds: &str) -> PgConnection {
     connection
 }
 
-/// The first `players` of all score on a day, more the higher their number: a third of them level at the lower end.
+/// The first `players` of all score on a day, more the higher their number: a third of them level
+/// at the lower end.
 async fn play(db: &TestDb, day: &str, players: i64) {
     db.execute(&format!(
         "SELECT centile.ensure_ledger_months('{day}', '{day}'), centile.open_periods(1, ARRAY[timestamptz '{day} 12:00Z']);
@@ -51,7 +52,8 @@ async fn open(connection: &mut PgConnection, day: &str) -> i64 {
     sqlx::query_scalar(statement).bind(day).fetch_one(connection).await.unwrap()
 }
 
-/// Lays a ranking out with as many players in each place but the highest. All of them stand in the lowest ones before.
+/// Lays a ranking out with as many players in each place but the highest. All of them stand in the
+/// lowest ones before.
 async fn even(connection: &mut PgConnection, ranking_id: i64, players: i64) -> Layout {
     for place in 1..100 {
         let (number, of_places) = layout::occupied(connection, ranking_id).await;
@@ -65,7 +67,8 @@ async fn even(connection: &mut PgConnection, ranking_id: i64, players: i64) -> L
     check_ranking(connection, ranking_id, "even").await
 }
 
-/// Looks at a first layout that begins as another one stood: without players, with a place for each rank key of a bound.
+/// Looks at a first layout that begins as another one stood: without players, with a place for each
+/// rank key of a bound.
 async fn like(connection: &mut PgConnection, ranking_id: i64, before: &Layout, what: &str) {
     let first = check_ranking(connection, ranking_id, what).await;
     assert_eq!(first.players(), vec![0; 100], "{what}");
@@ -76,8 +79,8 @@ async fn like(connection: &mut PgConnection, ranking_id: i64, before: &Layout, w
     assert_eq!(Places::read(connection, ranking_id).await, Places { buckets: (0..100).collect(), bounds }, "{what}");
 }
 
-/// Looks at the even layout of a full week: a place for every six players, but for the third who are level, whom only their
-/// times and ids tell apart.
+/// Looks at the even layout of a full week: a place for every six players, but for the third who
+/// are level, whom only their times and ids tell apart.
 fn like_a_full_week(full: &Layout) {
     assert_eq!(full.players(), vec![6; 100]);
     assert_eq!(full.bounds().len(), 100);

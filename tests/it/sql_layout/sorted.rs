@@ -168,7 +168,8 @@ impl Sorted {
         same(&found, &self.players.iter().map(Self::row).collect::<Vec<_>>(), &format!("pages of {limit} {what}"));
     }
 
-    /// Players above and from the scores on that somebody has, and the ones beside these: also where nobody stands.
+    /// Players above and from the scores on that somebody has, and the ones beside these: also
+    /// where nobody stands.
     async fn check_counts(&self, connection: &mut PgConnection, what: &str) {
         let mut scores: Vec<i64> = self.players.iter().map(|player| player.key.0).collect();
         scores.dedup();
