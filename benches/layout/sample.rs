@@ -1,4 +1,4 @@
-//! What is read from the database: how even a layout is, how many rows a rank counts, whether all
+//! Figures read from the database: how even a layout is, how many rows a rank counts, whether all
 //! is right, and how long steps hold the structure lock.
 
 use sqlx::PgConnection;
@@ -112,7 +112,7 @@ pub async fn counted(connection: &mut PgConnection, ranking: &Ranking, players: 
     Ok(Counted { mean, most, nearest })
 }
 
-/// What is wrong with the board's ranking: rows and counts that do not agree, rows outside the bounds
+/// Faults of the board's ranking: rows and counts that do not agree, rows outside the bounds
 /// of their buckets, entries that the ledger does not give.
 pub fn verify(bench: &Bench, ranking: &Ranking) -> Outcome<Vec<String>> {
     let (id, period) = (ranking.id, ranking.period);

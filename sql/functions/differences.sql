@@ -2,7 +2,7 @@
 -- everything derived is compared with the ledger by itself, so that one damage does not look like several. Up to p_limit rows of
 -- each kind, with the number of all of the kind in total; no row when all is well.
 --
--- What is compared: of an open period whose the ranking is, entries, bucket rows, layout, players of each bucket, and the rows that there
+-- The comparison covers: of an open period whose the ranking is, entries, bucket rows, layout, players of each bucket, and the rows that there
 -- must be for each lane; of a closed one the archive, as of its cut-off, and the frozen top. Nothing of a period whose archive
 -- is no longer kept.
 CREATE FUNCTION centile_store.differences(p_period_id bigint, p_limit integer DEFAULT 10)

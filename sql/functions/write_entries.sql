@@ -5,7 +5,7 @@
 -- entry_*: the entries that change; no key: the entry goes.
 -- row_*: bucket rows, ordered by bucket. Group n is of bucket group_buckets[n]: the rows from
 -- group_firsts[n] up to group_kepts[n] - 1 go, those from there up to the next group come.
--- count_*: what this makes of the bucket counts.
+-- count_*: the resulting changes of bucket counts.
 CREATE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],

@@ -1,4 +1,4 @@
-//! What keeps the buckets of a ranking even: the next step, from the numbers of players alone.
+//! Keeps the buckets of a ranking even: finds the next step, from the numbers of players alone.
 //!
 //! A large bucket first fills the room that its neighbours have, and only as much as it needs. If
 //! they are full, an empty bucket is put beside it. If none is empty, the one with the fewest players

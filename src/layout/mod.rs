@@ -1,5 +1,5 @@
 //! Keeping layouts even while scores come in: rows go from large buckets to the ones beside them,
-//! and empty buckets to where there are many players. What is to be done follows from the counts of
+//! and empty buckets to where there are many players. Each step follows from the counts of
 //! the buckets, never from a scan of players.
 //!
 //! Every step is a short transaction of its own; between two, writers have at least as long.
@@ -114,7 +114,7 @@ pub(crate) async fn keep_due(service: &Service) -> Result<Kept> {
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.credit)).collect();
     let kept = keep_in_turn(&service.store, &mut busy).await;
     for (ranking_id, left) in &mut due {
-        // What is still busy waits for more credit.
+        // Busy rankings wait for more credit.
         left.is_at_rest = !busy.contains_key(ranking_id);
         left.credit = busy.get(ranking_id).copied().unwrap_or_default();
     }
@@ -142,7 +142,7 @@ async fn keep_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Kept {
                 }
                 Err(error) => {
                     tracing::error!(ranking_id, %error, "a layout could not be looked after");
-                    // What is damaged stays so; all else is tried again.
+                    // Damage stays; all else is tried again.
                     if let Error::Unavailable { .. } = error {
                         waiting.insert(ranking_id, credit);
                     }

@@ -383,7 +383,7 @@ async fn rows_read(connection: &mut PgConnection) -> i64 {
     .unwrap()
 }
 
-/// What a look-up of a player reads.
+/// Rows that a look-up of a player reads.
 #[derive(Debug)]
 struct LookUp {
     place: i32,

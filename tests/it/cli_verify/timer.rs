@@ -14,7 +14,7 @@ use centile::{
 use super::*;
 use crate::support::{Serve, spawn_serve, wait::until};
 
-/// What the log says of a wrong count.
+/// Log message about a wrong count.
 const WRONG: &str = "a count of players is wrong";
 
 /// The value of a metric; none while it was never set.
@@ -93,7 +93,7 @@ async fn the_timer_finds_wrong_counts_and_logs_each_once() {
     becomes(&serve, "centile_count_differences", 0.0).await;
 }
 
-/// What this process logs.
+/// Log lines of this process.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -116,7 +116,7 @@ async fn look_at_all(service: &Service) -> Vec<usize> {
     wrong
 }
 
-/// What the timer does, a hundred times as fast.
+/// The timer's look, a hundred times as often.
 #[tokio::test]
 async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
     let db = with_past().await;
@@ -161,7 +161,7 @@ async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
     // A finding stays until its bucket is looked at again.
     assert_eq!(look_at_all(&service).await, wrong(&[(0, 3), (50, 2), (70, 1)]));
     assert_eq!(logged().matches(WRONG).count(), 3);
-    // What comes back is told again.
+    // A returning difference is logged again.
     damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 1 WHERE ranking_id = $r AND lane = 0").await;
     assert_eq!(look_at_all(&service).await, wrong(&[(0, 1), (50, 2)]));
     assert_eq!(logged().matches(WRONG).count(), 4);

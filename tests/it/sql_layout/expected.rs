@@ -1,4 +1,4 @@
-//! What a step is to make of a layout.
+//! The layout that a step must leave.
 
 use sqlx::PgConnection;
 

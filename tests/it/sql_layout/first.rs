@@ -125,7 +125,7 @@ async fn ranks_are_exact(db: &TestDb, day: &str, players: i64) {
 async fn a_week_begins_as_the_last_one_stood_open_or_closed_or_removed() {
     for state in ["open", "closed", "removed"] {
         let db = TestDb::new().await;
-        // What a week has come to is better than the hints.
+        // The bounds of a past week are better than the hints.
         let mut connection = board(&db, "{0,100}").await;
         db.execute("UPDATE centile_store.boards SET layout_bounds = '{}'").await;
         play(&db, "2024-01-03", PLAYERS).await;
