@@ -1,10 +1,10 @@
 //! Keeps the buckets of a ranking even: finds the next step, from the numbers of players alone.
 //!
 //! A large bucket first fills the room that its neighbours have, and only as much as it needs. If
-//! they are full, an empty bucket is put beside it. If none is empty, the one with the fewest players
-//! is emptied into those beside it. No plan is kept: a bucket that is half emptied has the fewest
-//! players, one that is half filled has room. So steps may be taken by any number of instances, and
-//! may stop anywhere.
+//! they are full, an empty bucket is put beside it. If none is empty, the one with the fewest
+//! players is emptied into those beside it. No plan is kept: a bucket that is half emptied has the
+//! fewest players, one that is half filled has room. So steps may be taken by any number of
+//! instances, and may stop anywhere.
 //!
 //! In a simulation of 71 ways in which scores can arrive, adversaries included, this moved at most
 //! 1.34 rows for each newcomer, and came to rest from 120,000 random states. The tests below repeat
@@ -53,8 +53,8 @@ const ROOM: u64 = 90;
 /// Most rows of a step.
 const STEP: u64 = 400;
 
-/// The next step for a ranking with these players at each place, from low to high. `None` when it is
-/// at rest.
+/// The next step for a ranking with these players at each place, from low to high. `None` when it
+/// is at rest.
 pub(crate) fn next_step(players: &[u64]) -> Option<Step> {
     let unit = (players.iter().sum::<u64>() / PLACES as u64).max(UNIT_MIN);
     let within = |percent: u64| unit * percent / 100;
@@ -237,8 +237,8 @@ mod tests {
         ("both ends", |_, n| if n.is_multiple_of(2) { (1 << 20) - n } else { (1 << 41) + n }),
     ];
 
-    /// 150,000 players, evenly laid out, become 300,000, with a look for each 400. "At most 3 rows for
-    /// a newcomer" is what the design asks for.
+    /// 150,000 players, evenly laid out, become 300,000, with a look for each 400. "At most 3 rows
+    /// for a newcomer" is what the design asks for.
     #[test]
     fn few_rows_move_however_newcomers_arrive() {
         let seed = rand::random();

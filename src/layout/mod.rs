@@ -81,7 +81,8 @@ impl Keeper {
         *self.accepted.lock().unwrap_or_else(PoisonError::into_inner).entry(board_id).or_default() += scores;
     }
 
-    /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been written since.
+    /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been
+    /// written since.
     fn due(&self, ranking: &CurrentRanking) -> Option<Left> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
         let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
@@ -98,15 +99,16 @@ impl Keeper {
     }
 }
 
-/// Brings the layouts of all current rankings into shape. One that is damaged is left as it is, and named in the log.
+/// Brings the layouts of all current rankings into shape. One that is damaged is left as it is, and
+/// named in the log.
 pub async fn keep_all(service: &Service) -> Result<Kept> {
     let rankings = service.store.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
     Ok(keep_in_turn(&service.store, &mut busy).await)
 }
 
-/// Does what [`keep_all`] does, for the timer: of rankings that were written to or not left at rest, and within the credit that the scores since
-/// the last time have earned.
+/// Does what [`keep_all`] does, for the timer: of rankings that were written to or not left at
+/// rest, and within the credit that the scores since the last time have earned.
 pub(crate) async fn keep_due(service: &Service) -> Result<Kept> {
     let rankings = service.store.current_rankings().await?;
     let mut due: HashMap<i64, Left> =
@@ -124,8 +126,9 @@ pub(crate) async fn keep_due(service: &Service) -> Result<Kept> {
     Ok(kept)
 }
 
-/// Brings layouts into shape, each as far as its credit goes, in turn: a ranking that is never at rest is not to keep the others
-/// waiting. Leaves those that need more than they have, with the credit that is left.
+/// Brings layouts into shape, each as far as its credit goes, in turn: a ranking that is never at
+/// rest is not to keep the others waiting. Leaves those that need more than they have, with the
+/// credit that is left.
 async fn keep_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Kept {
     let (mut all, mut waiting) = (Kept::default(), BTreeMap::new());
     while !busy.is_empty() {
@@ -184,7 +187,8 @@ async fn keep_some(store: &Store, ranking_id: i64, credit: u64) -> Result<(Kept,
         }
         let Some(occupied) = store.occupied(ranking_id).await? else { return Ok((kept, true)) };
         let Some(step) = next_step(&occupied.players) else { return Ok((kept, true)) };
-        // If another instance has changed the layout meanwhile, nothing is done, and the next step is worked out anew.
+        // If another instance has changed the layout meanwhile, nothing is done, and the next step
+        // is worked out anew.
         match step {
             Step::Move { from, to, rows } => {
                 let moved = paced(store.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
