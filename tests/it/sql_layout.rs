@@ -219,6 +219,7 @@ async fn damage_is_named_and_nothing_is_changed() {
         (count("lane = 0", full, "- 1"), vec![up, down]),
         (count("true", full, "- 1000"), vec![up, down, few]),
         (count("lane = 0", full, &format!("- {}", all - 2)), vec![up, down, few]),
+        (count("lane = 0", empty, "- 1"), vec![from_empty, beside(true), beside(false)]),
         (lose, vec![up, down]),
         (vanish, vec![up, down, few, beside(true), beside(false)]),
         (copy, vec![from_empty, beside(true), beside(false)]),
