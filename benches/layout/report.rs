@@ -60,7 +60,7 @@ impl Grown {
     fn demands(&self) -> [Demand; 6] {
         [
             ("at most 1.8 shares in the largest bucket, at rest", self.largest.is_some_and(|shares| shares <= 1.8)),
-            ("at most 1.5 rows moved for each newcomer", self.rows_per_newcomer() <= 1.5),
+            ("at most 2 rows moved for each newcomer", self.rows_per_newcomer() <= 2.0),
             ("rank within 1.5 times the best case", self.beside_best() <= 1.5),
             ("rank while growing at most 5 times that in the end", self.slowest() <= 5.0),
             ("lock held at most 20 ms at the 99th percentile", self.hold(99.0) <= 20.0 || self.hold(99.0).is_nan()),

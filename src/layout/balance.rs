@@ -7,8 +7,8 @@
 //! instances, and may stop anywhere.
 //!
 //! In a simulation of 71 ways in which scores can arrive, adversaries included, this moved at most
-//! 1.34 rows for each newcomer, and came to rest from 120,000 random states. The tests below repeat
-//! a part of it.
+//! 1.34 rows for each newcomer, and came to rest from 120,000 random states. In the tests below it
+//! moves up to 1.43.
 
 use super::PLACES;
 
