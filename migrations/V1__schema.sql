@@ -1,5 +1,5 @@
 -- The schema of Centile: roles, schemas, tables, types, indexes and rights. sql/README.md documents
--- what may be read of it. Everything in centile_store may change with any release; the functions
+-- its readable part. Everything in centile_store may change with any release; the functions
 -- and views of schema centile are the contract.
 --
 -- Columns of large tables stand in an order that needs little padding.

@@ -4458,7 +4458,7 @@ $_$;
 
 COMMENT ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) IS 'Where the archive of a closed period differs from the ledger as of its cut-off. Example: SELECT d.* FROM centile.periods p CROSS JOIN LATERAL centile_store.closed_differences(p.period_id, 10) d WHERE p.archive IS NOT NULL;';
 
-CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
+CREATE FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) RETURNS record
     LANGUAGE plpgsql
     SET plan_cache_mode TO 'force_generic_plan'
     SET enable_seqscan TO 'off'
@@ -4510,13 +4510,13 @@ BEGIN
     END IF;
 
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
-        group_buckets, group_firsts, group_kepts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
+        group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane,
         CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) IS 'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
 
 CREATE FUNCTION centile_store.compare_archive(p_period_id bigint) RETURNS bigint
     LANGUAGE plpgsql
@@ -8871,9 +8871,9 @@ BEGIN
                    array_agg(e.only_zeros ORDER BY e.n) AS zeros
             FROM entry e
         ), groups AS (
-            SELECT array_agg(g.bucket ORDER BY g.first) AS buckets, array_agg(g.first ORDER BY g.first) AS firsts,
-                   array_agg(g.kept ORDER BY g.first) AS kepts
-            FROM (SELECT k.bucket, min(k.n) AS first, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS kept FROM key k GROUP BY k.bucket) g
+            SELECT array_agg(g.bucket ORDER BY g.deletes) AS buckets, array_agg(g.deletes ORDER BY g.deletes) AS deletes,
+                   array_agg(g.inserts ORDER BY g.deletes) AS inserts
+            FROM (SELECT k.bucket, min(k.n) AS deletes, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS inserts FROM key k GROUP BY k.bucket) g
         ), rows AS (
             SELECT array_agg(k.ranking_id ORDER BY k.n) AS rankings, array_agg(k.rank_key ORDER BY k.n) AS keys,
                    array_agg(k.tie_key ORDER BY k.n) AS ties, array_agg(k.user_key ORDER BY k.n) AS users
@@ -8887,7 +8887,7 @@ BEGIN
         SELECT centile_store.write_entries(p_lane,
             (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
             e.rankings, e.users, e.are_new, e.keys, e.ties, e.zeros,
-            coalesce(g.buckets, '{}'), coalesce(g.firsts, '{}'), coalesce(g.kepts, '{}'), r.rankings, r.keys, r.ties, r.users,
+            coalesce(g.buckets, '{}'), coalesce(g.deletes, '{}'), coalesce(g.inserts, '{}'), r.rankings, r.keys, r.ties, r.users,
             coalesce(c.rankings, '{}'), c.buckets, c.changes)
         FROM entries e, groups g, rows r, counts c
         WHERE e.rankings IS NOT NULL) written;
@@ -9426,7 +9426,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) IS 'A frozen top in which a player is called otherwise. Example: SELECT convert_from(centile_store.renamed_in_top(frozen_top, 3, ''nobody'', ''Nobody''), ''UTF8'') LIKE ''%"user_name": "Nobody"%'' AS is_renamed FROM centile_store.periods WHERE frozen_top IS NOT NULL ORDER BY id LIMIT 1;';
 
-CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) RETURNS bigint
+CREATE FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) RETURNS bigint
     LANGUAGE plpgsql
     AS $$
 #variable_conflict use_column
@@ -9441,23 +9441,23 @@ IF p_bucket < 4 THEN
 IF p_bucket < 2 THEN
 IF p_bucket < 1 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_00 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_00 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_00 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_01 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_01 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_01 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9465,23 +9465,23 @@ END IF;
 ELSE
 IF p_bucket < 3 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_02 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_02 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_02 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_03 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_03 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_03 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9491,23 +9491,23 @@ ELSE
 IF p_bucket < 6 THEN
 IF p_bucket < 5 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_04 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_04 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_04 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_05 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_05 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_05 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9515,23 +9515,23 @@ END IF;
 ELSE
 IF p_bucket < 7 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_06 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_06 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_06 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_07 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_07 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_07 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9543,23 +9543,23 @@ IF p_bucket < 12 THEN
 IF p_bucket < 10 THEN
 IF p_bucket < 9 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_08 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_08 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_08 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_09 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_09 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_09 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9567,23 +9567,23 @@ END IF;
 ELSE
 IF p_bucket < 11 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_10 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_10 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_10 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_11 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_11 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_11 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9593,23 +9593,23 @@ ELSE
 IF p_bucket < 14 THEN
 IF p_bucket < 13 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_12 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_12 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_12 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_13 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_13 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_13 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9617,23 +9617,23 @@ END IF;
 ELSE
 IF p_bucket < 15 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_14 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_14 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_14 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_15 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_15 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_15 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9647,23 +9647,23 @@ IF p_bucket < 20 THEN
 IF p_bucket < 18 THEN
 IF p_bucket < 17 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_16 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_16 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_16 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_17 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_17 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_17 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9671,23 +9671,23 @@ END IF;
 ELSE
 IF p_bucket < 19 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_18 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_18 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_18 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_19 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_19 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_19 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9697,23 +9697,23 @@ ELSE
 IF p_bucket < 22 THEN
 IF p_bucket < 21 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_20 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_20 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_20 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_21 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_21 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_21 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9721,23 +9721,23 @@ END IF;
 ELSE
 IF p_bucket < 23 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_22 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_22 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_22 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_23 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_23 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_23 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9749,23 +9749,23 @@ IF p_bucket < 28 THEN
 IF p_bucket < 26 THEN
 IF p_bucket < 25 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_24 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_24 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_24 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_25 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_25 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_25 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9773,23 +9773,23 @@ END IF;
 ELSE
 IF p_bucket < 27 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_26 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_26 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_26 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_27 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_27 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_27 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9799,23 +9799,23 @@ ELSE
 IF p_bucket < 30 THEN
 IF p_bucket < 29 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_28 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_28 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_28 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_29 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_29 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_29 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9823,23 +9823,23 @@ END IF;
 ELSE
 IF p_bucket < 31 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_30 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_30 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_30 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_31 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_31 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_31 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9855,23 +9855,23 @@ IF p_bucket < 36 THEN
 IF p_bucket < 34 THEN
 IF p_bucket < 33 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_32 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_32 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_32 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_33 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_33 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_33 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9879,23 +9879,23 @@ END IF;
 ELSE
 IF p_bucket < 35 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_34 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_34 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_34 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_35 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_35 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_35 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9905,23 +9905,23 @@ ELSE
 IF p_bucket < 38 THEN
 IF p_bucket < 37 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_36 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_36 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_36 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_37 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_37 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_37 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9929,23 +9929,23 @@ END IF;
 ELSE
 IF p_bucket < 39 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_38 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_38 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_38 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_39 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_39 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_39 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9957,23 +9957,23 @@ IF p_bucket < 44 THEN
 IF p_bucket < 42 THEN
 IF p_bucket < 41 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_40 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_40 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_40 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_41 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_41 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_41 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -9981,23 +9981,23 @@ END IF;
 ELSE
 IF p_bucket < 43 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_42 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_42 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_42 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_43 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_43 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_43 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10007,23 +10007,23 @@ ELSE
 IF p_bucket < 46 THEN
 IF p_bucket < 45 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_44 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_44 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_44 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_45 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_45 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_45 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10031,23 +10031,23 @@ END IF;
 ELSE
 IF p_bucket < 47 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_46 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_46 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_46 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_47 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_47 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_47 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10061,23 +10061,23 @@ IF p_bucket < 52 THEN
 IF p_bucket < 50 THEN
 IF p_bucket < 49 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_48 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_48 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_48 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_49 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_49 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_49 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10085,23 +10085,23 @@ END IF;
 ELSE
 IF p_bucket < 51 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_50 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_50 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_50 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_51 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_51 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_51 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10111,23 +10111,23 @@ ELSE
 IF p_bucket < 54 THEN
 IF p_bucket < 53 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_52 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_52 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_52 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_53 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_53 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_53 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10135,23 +10135,23 @@ END IF;
 ELSE
 IF p_bucket < 55 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_54 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_54 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_54 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_55 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_55 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_55 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10163,23 +10163,23 @@ IF p_bucket < 60 THEN
 IF p_bucket < 58 THEN
 IF p_bucket < 57 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_56 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_56 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_56 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_57 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_57 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_57 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10187,23 +10187,23 @@ END IF;
 ELSE
 IF p_bucket < 59 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_58 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_58 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_58 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_59 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_59 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_59 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10213,23 +10213,23 @@ ELSE
 IF p_bucket < 62 THEN
 IF p_bucket < 61 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_60 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_60 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_60 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_61 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_61 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_61 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10237,23 +10237,23 @@ END IF;
 ELSE
 IF p_bucket < 63 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_62 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_62 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_62 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_63 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_63 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_63 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10271,23 +10271,23 @@ IF p_bucket < 68 THEN
 IF p_bucket < 66 THEN
 IF p_bucket < 65 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_64 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_64 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_64 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_65 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_65 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_65 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10295,23 +10295,23 @@ END IF;
 ELSE
 IF p_bucket < 67 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_66 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_66 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_66 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_67 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_67 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_67 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10321,23 +10321,23 @@ ELSE
 IF p_bucket < 70 THEN
 IF p_bucket < 69 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_68 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_68 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_68 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_69 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_69 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_69 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10345,23 +10345,23 @@ END IF;
 ELSE
 IF p_bucket < 71 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_70 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_70 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_70 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_71 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_71 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_71 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10373,23 +10373,23 @@ IF p_bucket < 76 THEN
 IF p_bucket < 74 THEN
 IF p_bucket < 73 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_72 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_72 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_72 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_73 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_73 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_73 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10397,23 +10397,23 @@ END IF;
 ELSE
 IF p_bucket < 75 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_74 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_74 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_74 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_75 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_75 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_75 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10423,23 +10423,23 @@ ELSE
 IF p_bucket < 78 THEN
 IF p_bucket < 77 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_76 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_76 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_76 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_77 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_77 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_77 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10447,23 +10447,23 @@ END IF;
 ELSE
 IF p_bucket < 79 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_78 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_78 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_78 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_79 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_79 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_79 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10477,23 +10477,23 @@ IF p_bucket < 84 THEN
 IF p_bucket < 82 THEN
 IF p_bucket < 81 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_80 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_80 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_80 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_81 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_81 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_81 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10501,23 +10501,23 @@ END IF;
 ELSE
 IF p_bucket < 83 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_82 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_82 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_82 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_83 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_83 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_83 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10527,23 +10527,23 @@ ELSE
 IF p_bucket < 86 THEN
 IF p_bucket < 85 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_84 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_84 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_84 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_85 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_85 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_85 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10551,23 +10551,23 @@ END IF;
 ELSE
 IF p_bucket < 87 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_86 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_86 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_86 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_87 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_87 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_87 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10579,23 +10579,23 @@ IF p_bucket < 92 THEN
 IF p_bucket < 90 THEN
 IF p_bucket < 89 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_88 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_88 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_88 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_89 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_89 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_89 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10603,23 +10603,23 @@ END IF;
 ELSE
 IF p_bucket < 91 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_90 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_90 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_90 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_91 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_91 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_91 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10629,23 +10629,23 @@ ELSE
 IF p_bucket < 94 THEN
 IF p_bucket < 93 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_92 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_92 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_92 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_93 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_93 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_93 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10653,23 +10653,23 @@ END IF;
 ELSE
 IF p_bucket < 95 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_94 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_94 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_94 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_95 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_95 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_95 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10682,23 +10682,23 @@ ELSE
 IF p_bucket < 98 THEN
 IF p_bucket < 97 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_96 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_96 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_96 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_97 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_97 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_97 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10706,23 +10706,23 @@ END IF;
 ELSE
 IF p_bucket < 99 THEN
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_98 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_98 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_98 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
 ELSE
 WITH gone AS (
-        DELETE FROM centile_store.leaderboard_bucket_99 b USING generate_series(p_first, p_kept - 1) AS i
+        DELETE FROM centile_store.leaderboard_bucket_99 b USING generate_series(p_deletes, p_inserts - 1) AS i
         WHERE b.ranking_id = p_ranking_ids[i] AND b.rank_key = p_rank_keys[i] AND b.tie_key = p_tie_keys[i] AND b.user_key = p_user_keys[i]
         RETURNING 1
      ), placed AS (
         INSERT INTO centile_store.leaderboard_bucket_99 (bucket, lane, ranking_id, rank_key, tie_key, user_key)
-        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_kept, p_last) AS i
+        SELECT p_bucket, p_lane, p_ranking_ids[i], p_rank_keys[i], p_tie_keys[i], p_user_keys[i] FROM generate_series(p_inserts, p_last) AS i
      )
      SELECT count(*) INTO v_count FROM gone;
      RETURN v_count;
@@ -10733,7 +10733,7 @@ END IF;
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) IS 'Removes rows of a bucket and adds others. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) IS 'Deletes rows of a bucket and inserts others. Example: SELECT centile_store.replace_rows(50::smallint, 0::smallint, 1, 1, 0, ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) RETURNS boolean
     LANGUAGE plpgsql
@@ -10969,7 +10969,7 @@ $$;
 
 COMMENT ON FUNCTION centile_store.user_named(p_external_id text) IS 'The internal id of a user. Example: SELECT centile_store.user_named(''ann'');';
 
-CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
+CREATE FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
@@ -11001,9 +11001,9 @@ BEGIN
 
     -- A bucket at a time, by its own table: a statement on all hundred would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
-        v_expected := v_expected + group_kepts[n] - group_firsts[n];
+        v_expected := v_expected + group_inserts[n] - group_deletes[n];
         v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
-            group_firsts[n], group_kepts[n], coalesce(group_firsts[n + 1] - 1, cardinality(row_rankings)),
+            group_deletes[n], group_inserts[n], coalesce(group_deletes[n + 1] - 1, cardinality(row_rankings)),
             row_rankings, row_keys, row_ties, row_users);
     END LOOP;
     IF v_removed <> v_expected THEN
@@ -11036,7 +11036,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
+COMMENT ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) IS 'Writes entries with their bucket rows and counts. Example: SELECT centile_store.write_entries(0::smallint, ''desc'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'');';
 
 CREATE TABLE centile_store.api_keys (
     id text NOT NULL COLLATE pg_catalog."C",
@@ -12455,8 +12455,8 @@ GRANT ALL ON FUNCTION centile_store.claim_deliveries(p_limit integer, p_except t
 REVOKE ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.closed_differences(p_period_id bigint, p_limit integer) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.commit_batch(p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamp with time zone, p_keep_ids interval, p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamp with time zone[], p_id_places integer[], p_ids text[], p_standings bigint[], kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[], entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[], OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.compare_archive(p_period_id bigint) TO centile_service;
@@ -12669,8 +12669,8 @@ GRANT ALL ON FUNCTION centile_store.remove_released(p_limit integer) TO centile_
 REVOKE ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.renamed_in_top(p_top bytea, p_user_id bigint, p_external_id text, p_name text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_first integer, p_kept integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.replace_rows(p_bucket smallint, p_lane smallint, p_deletes integer, p_inserts integer, p_last integer, p_ranking_ids bigint[], p_rank_keys bigint[], p_tie_keys bigint[], p_user_keys bigint[]) TO centile_service;
 
 REVOKE ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.reposition_bucket(p_ranking_id bigint, p_layout integer, p_place integer, p_beside integer, p_above boolean) TO centile_service;
@@ -12705,8 +12705,8 @@ GRANT ALL ON FUNCTION centile_store.try_index_lock() TO centile_service;
 REVOKE ALL ON FUNCTION centile_store.user_named(p_external_id text) FROM PUBLIC;
 GRANT ALL ON FUNCTION centile_store.user_named(p_external_id text) TO centile_service;
 
-REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
-GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_firsts integer[], group_kepts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
+REVOKE ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) FROM PUBLIC;
+GRANT ALL ON FUNCTION centile_store.write_entries(p_lane smallint, p_order text, entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[], group_buckets smallint[], group_deletes integer[], group_inserts integer[], row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[], count_rankings bigint[], count_buckets smallint[], count_changes integer[]) TO centile_service;
 
 GRANT SELECT,INSERT,DELETE,UPDATE ON TABLE centile_store.api_keys TO centile_service;
 

@@ -17,7 +17,7 @@ CREATE FUNCTION centile_store.commit_batch(
     p_id_places integer[], p_ids text[], p_standings bigint[],
     kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[],
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
-    group_buckets smallint[], group_firsts integer[], group_kepts integer[],
+    group_buckets smallint[], group_deletes integer[], group_inserts integer[],
     row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
     count_rankings bigint[], count_buckets smallint[], count_changes integer[],
     OUT batch bigint, OUT transaction_ids bigint[], OUT quarantine_ids bigint[])
@@ -72,7 +72,7 @@ BEGIN
     END IF;
 
     PERFORM centile_store.write_entries(p_lane, v_board.score_order, entry_rankings, entry_users, entry_are_new, entry_keys, entry_ties, entry_zeros,
-        group_buckets, group_firsts, group_kepts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
+        group_buckets, group_deletes, group_inserts, row_rankings, row_keys, row_ties, row_users, count_rankings, count_buckets, count_changes);
     PERFORM centile_store.advance_lane(v_lane,
         CASE WHEN p_times IS NULL THEN p_at ELSE (SELECT max(coalesce(t.at, p_at)) FROM unnest(p_times) AS t (at)) END, entry_users);
 END

@@ -25,9 +25,9 @@ BEGIN
                    array_agg(e.only_zeros ORDER BY e.n) AS zeros
             FROM entry e
         ), groups AS (
-            SELECT array_agg(g.bucket ORDER BY g.first) AS buckets, array_agg(g.first ORDER BY g.first) AS firsts,
-                   array_agg(g.kept ORDER BY g.first) AS kepts
-            FROM (SELECT k.bucket, min(k.n) AS first, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS kept FROM key k GROUP BY k.bucket) g
+            SELECT array_agg(g.bucket ORDER BY g.deletes) AS buckets, array_agg(g.deletes ORDER BY g.deletes) AS deletes,
+                   array_agg(g.inserts ORDER BY g.deletes) AS inserts
+            FROM (SELECT k.bucket, min(k.n) AS deletes, (min(k.n) + count(*) FILTER (WHERE NOT k.comes))::integer AS inserts FROM key k GROUP BY k.bucket) g
         ), rows AS (
             SELECT array_agg(k.ranking_id ORDER BY k.n) AS rankings, array_agg(k.rank_key ORDER BY k.n) AS keys,
                    array_agg(k.tie_key ORDER BY k.n) AS ties, array_agg(k.user_key ORDER BY k.n) AS users
@@ -41,7 +41,7 @@ BEGIN
         SELECT centile_store.write_entries(p_lane,
             (SELECT b.score_order FROM centile_store.rankings r JOIN centile_store.boards b ON b.id = r.board_id WHERE r.id = e.rankings[1]),
             e.rankings, e.users, e.are_new, e.keys, e.ties, e.zeros,
-            coalesce(g.buckets, '{}'), coalesce(g.firsts, '{}'), coalesce(g.kepts, '{}'), r.rankings, r.keys, r.ties, r.users,
+            coalesce(g.buckets, '{}'), coalesce(g.deletes, '{}'), coalesce(g.inserts, '{}'), r.rankings, r.keys, r.ties, r.users,
             coalesce(c.rankings, '{}'), c.buckets, c.changes)
         FROM entries e, groups g, rows r, counts c
         WHERE e.rankings IS NOT NULL) written;

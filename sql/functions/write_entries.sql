@@ -4,12 +4,13 @@
 --
 -- entry_*: the entries that change; no key: the entry goes.
 -- row_*: bucket rows, ordered by bucket. Group n is of bucket group_buckets[n]: the rows from
--- group_firsts[n] up to group_kepts[n] - 1 go, those from there up to the next group come.
+-- group_deletes[n] up to group_inserts[n] - 1 are deleted, those from there up to the next group are
+-- inserted.
 -- count_*: the resulting changes of bucket counts.
 CREATE FUNCTION centile_store.write_entries(
     p_lane smallint, p_order text,
     entry_rankings bigint[], entry_users bigint[], entry_are_new boolean[], entry_keys bigint[], entry_ties bigint[], entry_zeros boolean[],
-    group_buckets smallint[], group_firsts integer[], group_kepts integer[],
+    group_buckets smallint[], group_deletes integer[], group_inserts integer[],
     row_rankings bigint[], row_keys bigint[], row_ties bigint[], row_users bigint[],
     count_rankings bigint[], count_buckets smallint[], count_changes integer[])
 RETURNS void
@@ -44,9 +45,9 @@ BEGIN
 
     -- A bucket at a time, by its own table: a statement on all hundred would open all hundred.
     FOR n IN 1..cardinality(group_buckets) LOOP
-        v_expected := v_expected + group_kepts[n] - group_firsts[n];
+        v_expected := v_expected + group_inserts[n] - group_deletes[n];
         v_removed := v_removed + centile_store.replace_rows(group_buckets[n], p_lane,
-            group_firsts[n], group_kepts[n], coalesce(group_firsts[n + 1] - 1, cardinality(row_rankings)),
+            group_deletes[n], group_inserts[n], coalesce(group_deletes[n + 1] - 1, cardinality(row_rankings)),
             row_rankings, row_keys, row_ties, row_users);
     END LOOP;
     IF v_removed <> v_expected THEN

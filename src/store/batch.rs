@@ -283,8 +283,8 @@ impl BatchSession {
             &columns.entry_ties,
             &columns.entry_zeros,
             &rows.buckets,
-            &rows.firsts,
-            &rows.kepts,
+            &rows.deletes,
+            &rows.inserts,
             &rows.rankings,
             &rows.rank_keys,
             &rows.tie_keys,
@@ -431,10 +431,10 @@ impl Columns {
 struct BucketRows {
     /// The buckets, each once.
     buckets: Vec<i16>,
-    /// Place of the first row of each bucket, from 1.
-    firsts: Vec<i32>,
-    /// Place of the first row that comes.
-    kepts: Vec<i32>,
+    /// Place of the first row of each bucket, from 1: rows to delete stand first.
+    deletes: Vec<i32>,
+    /// Place of the first row to insert.
+    inserts: Vec<i32>,
     rankings: Vec<i64>,
     rank_keys: Vec<i64>,
     tie_keys: Vec<i64>,
@@ -470,11 +470,11 @@ impl BucketRows {
         for (n, (bucket, comes, ranking_id, (rank_key, tie_key, user_key))) in all.into_iter().enumerate() {
             if rows.buckets.last() != Some(&bucket) {
                 rows.buckets.push(bucket);
-                rows.firsts.push(place(n));
-                rows.kepts.push(place(n));
+                rows.deletes.push(place(n));
+                rows.inserts.push(place(n));
             }
-            if !comes && let Some(kept) = rows.kepts.last_mut() {
-                *kept = place(n + 1);
+            if !comes && let Some(insert) = rows.inserts.last_mut() {
+                *insert = place(n + 1);
             }
             rows.rankings.push(ranking_id);
             rows.rank_keys.push(rank_key);

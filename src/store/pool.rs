@@ -40,8 +40,8 @@ pub(super) struct Pool {
     others: PgPool,
     /// How long a statement may take, with its way there and back.
     limit: Duration,
-    /// What every statement's transaction begins with, where sessions are shared; elsewhere a
-    /// statement is sent alone.
+    /// Beginning of every statement's transaction, where sessions are shared; elsewhere a statement
+    /// is sent alone.
     opening: Option<Opening>,
 }
 

@@ -244,7 +244,7 @@ async fn a_closed_period_whose_archive_is_gone_does_not_agree() {
 
 /// Compares what a board's buckets say with the scores of its players. Several of them have players.
 async fn occupancy_is_right(connection: &mut PgConnection, slug: &str, order: &str) {
-    // Whoever is better than from_score, and not as good as to_score; at a bound itself the tie key
+    // Players better than from_score and not as good as to_score; at a bound itself the tie key
     // decides. Without both there is no range.
     let wrong: Vec<String> = query_scalar(
         "SELECT format('%s, bucket %s: %s %s: %s of %s', o.place, o.bucket, o.from_score, o.to_score, o.players, s.players)
