@@ -51,8 +51,6 @@ const ROUNDS_AT_ONCE: usize = 1;
 const LAG_MAX: Duration = Duration::from_millis(50);
 /// SQL reads of a board at the same time while its index loads or lags.
 const SQL_AT_ONCE: usize = 4;
-/// How long such a read waits for its turn.
-const SQL_WAIT: Duration = Duration::from_millis(500);
 /// An index is kept current in the background while it was read within this time.
 const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
 /// How often the background looks at each board.
@@ -264,7 +262,7 @@ impl Indexes {
             if is_ready.is_none() {
                 self.start_load(&board, ranking, format!("{slug}/{}", meant.period.name()).into());
             }
-            return self.limited_sql(&board, is_shared, SQL_WAIT).await;
+            return self.limited_sql(&board, is_shared).await;
         }
         let mut answer = self.ask(&board);
         let round = if let Ok(round) = timeout(LAG_MAX, &mut answer).await {
@@ -273,11 +271,11 @@ impl Indexes {
             // The round is late: SQL answers if it gets a permit before the round ends.
             tokio::select! {
                 round = answer => round,
-                sql = self.limited_sql(&board, is_shared, self.store.patience()) => return sql,
+                sql = self.limited_sql(&board, is_shared) => return sql,
             }
         };
         // A round without a connection need not mean that SQL has none.
-        let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared, SQL_WAIT).await };
+        let Some(Ok(end)) = round else { return self.limited_sql(&board, is_shared).await };
         let is_current =
             |one: &CurrentRanking| one.ranking_id == ranking.ranking_id && one.period_id == ranking.period_id;
         let is_meant = meant.meant_from.is_none_or(|from| from <= end.read_at)
@@ -293,12 +291,13 @@ impl Indexes {
         board.rounds.ask((), || Rounds { indexes: self.itself.upgrade(), board: Arc::clone(board) })
     }
 
-    /// Access to SQL, with a permit unless the read is shared. `wait` bounds the wait for the permit.
-    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool, wait: Duration) -> Result<Access> {
+    /// Access to SQL, with a permit unless the read is shared. A read waits for its permit as long as
+    /// for a connection.
+    async fn limited_sql(&self, board: &BoardIndexes, is_shared: bool) -> Result<Access> {
         if is_shared {
             return Ok(Access::Sql(None));
         }
-        let permit = timeout(wait, Arc::clone(&board.sql).acquire_owned()).await;
+        let permit = timeout(self.store.patience(), Arc::clone(&board.sql).acquire_owned()).await;
         match permit {
             Ok(Ok(permit)) => Ok(Access::Sql(Some(permit))),
             _ => Err(Error::unavailable(
