@@ -50,9 +50,9 @@ pub(super) struct Allowed {
 /// What a connection waits for, and since when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// The first request of the connection, or the rest of any request's head.
+    /// The rest of a request's head. With TLS also the handshake and the first request.
     Head(Instant),
-    /// Another request, of which no byte has come.
+    /// A request of which no byte has come.
     Next(Instant),
     /// The service. A body has a limit of its own (see [`super::body`]).
     Answer,
@@ -73,9 +73,9 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    fn new() -> Self {
+    fn new(phase: Phase) -> Self {
         Self {
-            phase: Cell::new(Phase::Head(Instant::now())),
+            phase: Cell::new(phase),
             received: Cell::new(0),
             answers: Cell::new(0),
             is_endless: Cell::new(false),
@@ -197,9 +197,12 @@ pub(super) struct Watched {
 impl Watched {
     /// Watches `stream`, which has just been accepted.
     pub(super) fn new(stream: Stream, allowed: Allowed) -> Self {
+        let now = Instant::now();
+        // A client may connect before it has a request. Closing such a connection early breaks the request that crosses with the closing.
+        let phase = if stream.is_encrypted() { Phase::Head(now) } else { Phase::Next(now) };
         Self {
             stream,
-            activity: Rc::new(Activity::new()),
+            activity: Rc::new(Activity::new(phase)),
             allowed,
             blocked: None,
             taking: None,
@@ -424,7 +427,7 @@ mod tests {
     #[test]
     fn an_answer_without_an_end_is_waited_for_without_limit() {
         let allowed = Allowed { transfer: Duration::from_secs(10), idle: Duration::from_secs(75), unread_bytes: 1 };
-        let activity = Rc::new(Activity::new());
+        let activity = Rc::new(Activity::new(Phase::Next(Instant::now())));
         // The head of the answer is written, and a moment later the first of what it is followed by.
         drop(activity.answering());
         let streaming = activity.streaming();
@@ -462,6 +465,26 @@ mod tests {
             Poll::Ready(written) => written.map(Some),
             Poll::Pending => Ok(None),
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_yet_is_idle() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let (client, accepted) = tokio::join!(TcpStream::connect(listener.local_addr()?), listener.accept());
+        let _client = client?;
+        let (transfer, idle) = (Duration::from_secs(10), Duration::from_secs(75));
+        let mut watched = Watched::new(Stream::Clear(accepted?.0), Allowed { transfer, idle, unread_bytes: 1_000 });
+        for waited in [transfer, idle - 2 * transfer] {
+            assert_eq!(read(&mut watched).await?, None);
+            poll_fn(|context| Pin::new(&mut watched).poll_flush(context)).await?;
+            advance(waited).await;
+        }
+        assert_eq!(read(&mut watched).await?, None, "10 s are left");
+        poll_fn(|context| Pin::new(&mut watched).poll_flush(context)).await?;
+        advance(transfer).await;
+        poll_fn(|context| Pin::new(&mut watched).poll_flush(context)).await?;
+        assert_eq!(read(&mut watched).await?, Some(0), "the end of the stream");
+        Ok(())
     }
 
     #[tokio::test(start_paused = true)]

@@ -156,6 +156,11 @@ pub(super) enum Stream {
 }
 
 impl Stream {
+    /// Whether the connection uses TLS.
+    pub(super) fn is_encrypted(&self) -> bool {
+        !matches!(self, Self::Clear(_))
+    }
+
     /// The stream of a connection that was just made.
     pub(super) fn new(stream: TcpStream, acceptor: Option<&TlsAcceptor>) -> Self {
         match acceptor {

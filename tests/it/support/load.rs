@@ -312,7 +312,7 @@ impl Load {
             Ok((status, _, text)) if status.is_server_error() => panic!("{status}: {text}"),
             Ok(answer) => Some(answer),
             Err(_) if self.may_fail => None,
-            Err(error) => panic!("no answer: {error}"),
+            Err(error) => panic!("no answer: {error:?}"),
         }
     }
 }
