@@ -1,7 +1,8 @@
 -- Reads the state that a batch of score events of one lane begins with: everything that the rules
 -- and the fold of the service (src/scoring) need, in one snapshot. It takes no lock.
 -- centile_store.commit_batch takes the locks, and writes only if nothing has changed since: neither
--- the lane (batch) nor the board's structure (structure_revision).
+-- the lane (batch) nor the board's structure (structure_revision), nor the server. After a failover
+-- behind a pooler, the same batch number may stand for other events.
 --
 -- p_users: the players, each once. p_id_users and p_ids: the callers' ids, with the places of their
 -- players, from 1. p_event_users and p_times: of an import, the places of the players with the
@@ -16,7 +17,7 @@
 CREATE FUNCTION centile_store.begin_batch(
     p_board_id integer, p_lane smallint, p_users text[], p_id_users integer[], p_ids text[], p_event_users integer[], p_times timestamptz[],
     p_known_rankings bigint[], p_known_times timestamptz[],
-    OUT board centile_store.boards, OUT batch bigint, OUT now timestamptz, OUT at timestamptz,
+    OUT board centile_store.boards, OUT batch bigint, OUT server_started_at timestamptz, OUT now timestamptz, OUT at timestamptz,
     OUT period_ids bigint[], OUT period_kinds text[], OUT period_labels text[], OUT period_starts timestamptz[], OUT period_ends timestamptz[],
     OUT period_rankings bigint[],
     OUT layout_rankings bigint[], OUT layout_times timestamptz[],
@@ -38,6 +39,7 @@ BEGIN
     SELECT * INTO STRICT board FROM centile_store.boards b WHERE b.id = p_board_id;
     SELECT l.batch, l.last_at INTO batch, v_last_at
     FROM centile_store.board_lanes l WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1;
+    server_started_at := pg_postmaster_start_time();
     now := clock_timestamp();
     at := greatest(now, v_last_at);
 

@@ -2,8 +2,8 @@
 -- quarantine, entries with their bucket rows and counts, lane. Writes nothing and returns a row of
 -- NULLs if anything that the decisions rest on has changed since: begin again then.
 --
--- p_revision, p_batch: the board's structure_revision and the lane's batch as begin_batch gave
--- them. p_at: the time of the events without a time of their own (p_times). p_id_places, p_ids: the
+-- p_revision, p_batch, p_server_started_at: the board's structure_revision, the lane's batch and the
+-- server as begin_batch gave them. p_at: the time of the events without a time of their own (p_times). p_id_places, p_ids: the
 -- callers' ids, with the places of their events in the ledger's arrays, from 1. p_standings: what
 -- each of these events made of the player's standings, as many numbers for each. kept_*: events for
 -- the quarantine. entry_*, group_*, row_*, count_*: the entries that change, with their bucket rows
@@ -12,7 +12,7 @@
 -- transaction_ids are the ledger's ids, in the order of the events; batch is the lane's last batch:
 -- a reader of that batch sees all of these events.
 CREATE FUNCTION centile_store.commit_batch(
-    p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_at timestamptz, p_keep_ids interval,
+    p_board_id integer, p_lane smallint, p_revision bigint, p_batch bigint, p_server_started_at timestamptz, p_at timestamptz, p_keep_ids interval,
     p_users bigint[], p_points bigint[], p_tiebreaks smallint[], p_reasons text[], p_times timestamptz[],
     p_id_places integer[], p_ids text[], p_standings bigint[],
     kept_users bigint[], kept_points bigint[], kept_tiebreaks smallint[], kept_reasons text[], kept_ids text[], kept_rules text[], kept_details text[],
@@ -35,7 +35,7 @@ DECLARE
 BEGIN
     SELECT * INTO v_lane FROM centile_store.board_lanes l
     WHERE l.board_id = p_board_id AND l.lane = p_lane ORDER BY l.batch DESC LIMIT 1 FOR UPDATE;
-    IF NOT FOUND OR (v_board.structure_revision, v_lane.batch) IS DISTINCT FROM (p_revision, p_batch) THEN
+    IF NOT FOUND OR (v_board.structure_revision, v_lane.batch, pg_postmaster_start_time()) IS DISTINCT FROM (p_revision, p_batch, p_server_started_at) THEN
         RETURN;
     END IF;
     batch := v_lane.batch + 1;
@@ -78,5 +78,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, interval, bigint[], bigint[], smallint[], text[], timestamptz[], integer[], text[], bigint[], bigint[], bigint[], smallint[], text[], text[], text[], text[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
-'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';
+COMMENT ON FUNCTION centile_store.commit_batch(integer, smallint, bigint, bigint, timestamptz, timestamptz, interval, bigint[], bigint[], smallint[], text[], timestamptz[], integer[], text[], bigint[], bigint[], bigint[], smallint[], text[], text[], text[], text[], bigint[], bigint[], boolean[], bigint[], bigint[], boolean[], smallint[], integer[], integer[], bigint[], bigint[], bigint[], bigint[], bigint[], smallint[], integer[]) IS
+'Writes a batch if the state is still that of begin_batch. Example: SELECT c.batch IS NULL AS is_stale FROM centile_store.commit_batch(1, 0::smallint, -1, 0, now(), ''2024-01-17 20:00Z'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', NULL, ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'', ''{}'') c;';

@@ -37,11 +37,12 @@ impl Begun {
     }
 }
 
-/// The state of a lane and of its board's structure.
+/// The state of a lane and of its board's structure, on one server.
 #[derive(Debug, Clone, Copy)]
 struct LaneState {
     revision: i64,
     batch: i64,
+    server_started_at: DateTime<Utc>,
 }
 
 /// Ids of a written batch.
@@ -200,7 +201,11 @@ impl BatchSession {
         }
         let is_other = |is_of_lane: &Option<bool>| *is_of_lane == Some(false);
         Ok(Begun {
-            state: LaneState { revision: row.structure_revision, batch: row.batch.ok_or_else(lane_is_missing)? },
+            state: LaneState {
+                revision: row.structure_revision,
+                batch: row.batch.ok_or_else(lane_is_missing)?,
+                server_started_at: row.server_started_at,
+            },
             has_other_lanes: row.are_of_lane.unwrap_or_default().iter().any(is_other),
             facts: Facts { rules, now: row.now, at, periods, players, entries, known },
         })
@@ -259,6 +264,7 @@ impl BatchSession {
             self.lane,
             state.revision,
             state.batch,
+            state.server_started_at,
             facts.at,
             keep_ids,
             &columns.ledger.users,

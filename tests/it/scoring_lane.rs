@@ -65,3 +65,24 @@ async fn a_large_batch_is_not_starved_by_small_ones() {
     assert_eq!(found, (written, written, written, 0), "events, ids, points, and batches without events");
     assert!(audit::rankings_are_sound(&pool).await > 0);
 }
+
+/// A pooler may send the two calls of a batch to two servers. After a failover the same batch number
+/// may stand for other events.
+#[tokio::test]
+async fn a_batch_that_began_on_another_server_is_not_written() {
+    let db = TestDb::new().await;
+    db.execute("SELECT centile.create_board('main', p_lanes => 1::smallint)").await;
+    let pool = db.pool().await;
+    let commit = async |other: &str| -> Option<i64> {
+        let commit = format!(
+            "SELECT c.batch FROM centile_store.begin_batch(1, 0::smallint, '{{}}', '{{}}', '{{}}', NULL, NULL, '{{}}', '{{}}') b,
+                 centile_store.commit_batch(1, 0::smallint, (b.board).structure_revision, b.batch, b.server_started_at + interval '{other}',
+                     b.at, NULL, {ledger}, NULL, {rest}) c",
+            ledger = ["'{}'"; 4].join(", "),
+            rest = ["'{}'"; 26].join(", "),
+        );
+        sqlx::query_scalar(sqlx::AssertSqlSafe(commit)).fetch_one(&pool).await.unwrap()
+    };
+    assert_eq!(commit("1 second").await, None);
+    assert_eq!(commit("0").await, Some(1));
+}
