@@ -19,7 +19,11 @@ DECLARE
     v_players bigint;
     v_upper   integer := greatest(p_from, p_to);
 BEGIN
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    -- Batches that are under way begin again after this lock, so it is not taken in vain.
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
     SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
     WHERE g.id = p_ranking_id AND g.layout = p_layout;
     IF NOT FOUND OR abs(p_to - p_from) <> 1 OR p_from NOT BETWEEN 1 AND 100 OR p_to NOT BETWEEN 1 AND 100 OR p_rows < 1 THEN

@@ -14,7 +14,11 @@ DECLARE
     v_beside  integer := p_beside - CASE WHEN p_place < p_beside THEN 1 ELSE 0 END;
     v_first   record;
 BEGIN
-    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id;
+    -- Batches that are under way begin again after this lock, so it is not taken in vain.
+    PERFORM centile_store.lock_structure(g.board_id, true) FROM centile_store.rankings g WHERE g.id = p_ranking_id AND g.layout = p_layout;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
     SELECT g.* INTO v_ranking FROM centile_store.periods p JOIN centile_store.rankings g ON g.id = p.ranking_id
     WHERE g.id = p_ranking_id AND g.layout = p_layout;
     IF NOT FOUND OR p_place = p_beside OR p_place NOT BETWEEN 1 AND 100 OR p_beside NOT BETWEEN 1 AND 100 THEN
