@@ -28,8 +28,6 @@ const MOST_LOOKS: u32 = 3;
 const BUCKETS: i16 = 100;
 /// The timer does not count the rows of a bucket of more players.
 const MOST_ROWS: i64 = 1_000_000;
-/// Whether fewer players than these are spread evenly says nothing.
-const LEAST_PLAYERS: i64 = 10_000;
 /// No look of the timer takes longer by much; the next goes on where it stopped.
 const MOST_TIME: Duration = Duration::from_secs(1);
 
@@ -240,7 +238,7 @@ pub async fn look_at_counts(service: &Service) -> Result<usize> {
         }
         let found = service.store.count_difference(ranking_id, bucket, MOST_ROWS).await?;
         note(&service.lookout, ranking_id, bucket, found.as_ref());
-        let skew = service.store.bucket_skew(ranking_id, LEAST_PLAYERS).await?.unwrap_or_default();
+        let skew = service.store.bucket_skew(ranking_id).await?;
         lock(&service.lookout).skew.insert(ranking_id, skew);
     }
     let mut findings = lock(&service.lookout);

@@ -308,7 +308,7 @@ fn describe() {
     );
     describe_gauge!(
         SKEW,
-        "Players of the fullest bucket beside a hundredth of its ranking: 1 is even. The worst ranking of 10,000 players or more."
+        "Players of the fullest bucket in units, of the ranking where it is fullest. A unit is a hundredth of the players, at least 1,000."
     );
     describe_counter!(COUNT_DIFFERENCES, "Counts of players that this process has found to be wrong.");
     describe_counter!(ROWS_MOVED, "Rows that this process has moved between buckets to keep them even.");

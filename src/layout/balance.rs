@@ -37,7 +37,7 @@ pub(crate) enum Step {
 
 /// Players of a unit, the size that a bucket should have, in rankings of fewer than a hundred times
 /// as many. A bucket of 1,300 players or fewer is never large.
-const UNIT_MIN: u64 = 1_000;
+pub(crate) const UNIT_MIN: u64 = 1_000;
 /// Percent of a unit; a bucket with more players is large.
 const LARGE: u64 = 180;
 /// The same while a bucket is empty: relief costs little then.

@@ -11,6 +11,7 @@ use super::{
     number::{count, grouped, instant, number},
 };
 use crate::{
+    layout::UNIT_MIN,
     operation::{Act, BucketStatus, Operation, PERIODS_MAX, PeriodStatus},
     outbox::Event,
     store::upkeep::StoredUpkeep,
@@ -247,8 +248,7 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
     let players: i64 = buckets.iter().map(|bucket| bucket.players).sum();
     let used = buckets.iter().filter(|bucket| bucket.players > 0).count();
     let fullest = buckets.iter().map(|bucket| bucket.players).max().unwrap_or(0);
-    let share = players as f64 / buckets.len() as f64;
-    let skew = if players > 0 { fullest as f64 / share } else { 0.0 };
+    let unit = (players as f64 / buckets.len() as f64).max(UNIT_MIN as f64);
     let width = WIDTH / buckets.len() as f64;
     let highest = (fullest as f64).max(1.0);
     html! {
@@ -265,8 +265,8 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                         }
                     }
                 }
-                @if players > 0 {
-                    @let y = two(HEIGHT - HEIGHT * share / highest);
+                @if unit <= highest {
+                    @let y = two(HEIGHT - HEIGHT * unit / highest);
                     line.here x1="0" x2=(WIDTH) y1=(y) y2=(y) {}
                 }
             }
@@ -274,7 +274,7 @@ fn bars(buckets: &[BucketStatus]) -> Markup {
                 strong { (name) }
                 span { (number(players)) " players" }
                 span { (count(used as u64)) " buckets" }
-                span { "fullest " (number(fullest)) @if players > 0 { ", " (two(skew)) " × a hundredth" } }
+                span { "fullest " (number(fullest)) @if players > 0 { " (" (two(fullest as f64 / unit)) " × the even size)" } }
             }
         }
     }
@@ -411,11 +411,11 @@ mod tests {
             from_score: None,
             to_score: None,
         };
-        let text = bars(&[bucket(0, 0), bucket(1, 10), bucket(2, 1_000), bucket(3, 990)]).into_string();
+        let text = bars(&[bucket(0, 0), bucket(1, 20), bucket(2, 2_000), bucket(3, 1_980)]).into_string();
         let heights: Vec<&str> =
             text.split(" height=\"").skip(1).map(|part| part.split('"').next().unwrap_or_default()).collect();
         assert_eq!(heights, ["0", "1.5", "100", "99"]);
-        assert!(text.contains("y1=\"50\""), "a quarter of 2,000 is half of the fullest: {text}");
+        assert!(text.contains("y1=\"50\""), "a unit of 1,000 players is half of the fullest: {text}");
         assert!(text.contains("3 of 4 buckets have players"), "{text}");
     }
 }

@@ -35,15 +35,15 @@ impl Store {
         Ok(rankings)
     }
 
-    /// Players of the fullest bucket of a ranking, beside a hundredth of all: 1 is even. `None` when it has fewer than `least` players.
-    pub(crate) async fn bucket_skew(&self, ranking_id: i64, least: i64) -> Result<Option<f64>> {
+    /// Players of the fullest bucket of a ranking in units, as [`crate::layout`] counts them: a
+    /// hundredth of the players, at least 1,000.
+    pub(crate) async fn bucket_skew(&self, ranking_id: i64) -> Result<f64> {
         let skew = sqlx::query_scalar!(
-            r#"SELECT (max(players) * 100 / sum(players))::float8 AS "skew!"
-               FROM unnest(centile_store.bucket_totals($1)) AS players HAVING sum(players) >= $2"#,
-            ranking_id,
-            least as _
+            r#"SELECT coalesce(max(players) / greatest(sum(players) / 100, 1000), 0)::float8 AS "skew!"
+               FROM unnest(centile_store.bucket_totals($1)) AS players"#,
+            ranking_id
         )
-        .fetch_optional(&self.readers)
+        .fetch_one(&self.readers)
         .await?;
         Ok(skew)
     }

@@ -57,7 +57,7 @@ fn now(numbers: &Numbers) -> Markup {
     })
     .collect();
     rows.push(html! {
-        th scope="row" { "Fullest bucket beside a hundredth of its ranking" }
+        th scope="row" { "Fullest bucket, in units of a hundredth of its ranking or 1,000 players" }
         td.number { (two(numbers.sum("centile_bucket_skew", &[]))) }
         td { code { "centile_bucket_skew" } }
     });
