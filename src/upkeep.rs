@@ -2,7 +2,7 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use tokio::time::MissedTickBehavior;
+use tokio::{sync::Notify, time::MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -19,34 +19,38 @@ const LEDGER_EVERY: Duration = Duration::from_mins(10);
 /// Starts the background work of an instance: every `close_every` it closes what is over and delivers what has been told. Ends when `stopping` is cancelled;
 /// a step that is under way then is given up, and done again by whoever comes next.
 pub(crate) fn start(service: &Arc<Service>, close_every: Duration, tasks: &TaskTracker, stopping: &CancellationToken) {
-    let repeat = |every, job: fn(Arc<Service>) -> futures::future::BoxFuture<'static, ()>| {
-        let service = Arc::downgrade(service);
+    let repeat = |every, early: &Arc<Notify>, job: fn(Arc<Service>) -> futures::future::BoxFuture<'static, ()>| {
+        let (service, early) = (Arc::downgrade(service), Arc::clone(early));
         tasks.spawn(stopping.clone().run_until_cancelled_owned(async move {
             let mut ticks = tokio::time::interval(every);
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
-                ticks.tick().await;
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    () = early.notified() => {}
+                }
                 let Some(service) = service.upgrade() else { return };
                 job(service).await;
             }
         }));
     };
-    repeat(LEDGER_EVERY, |service| {
+    let never = Arc::default();
+    repeat(LEDGER_EVERY, &never, |service| {
         Box::pin(async move { log("the ledger could not be looked after", keep_ledger(&service)).await })
     });
-    repeat(LEDGER_EVERY, |service| {
+    repeat(LEDGER_EVERY, &never, |service| {
         Box::pin(async move { log("an erasure could not be ended", user::finish_erasures(&service)).await })
     });
-    repeat(close_every, |service| {
+    repeat(close_every, &never, |service| {
         Box::pin(async move { log("events could not be delivered", outbox::deliver_due(&service)).await })
     });
-    repeat(close_every, |service| {
+    repeat(close_every, &service.keeper.look_early, |service| {
         Box::pin(async move { log("layouts could not be looked after", layout::keep_due(&service)).await })
     });
-    repeat(close_every, |service| {
+    repeat(close_every, &never, |service| {
         Box::pin(async move { log("counts could not be looked at", audit::look_at_counts(&service)).await })
     });
-    repeat(close_every, |service| {
+    repeat(close_every, &never, |service| {
         Box::pin(async move {
             log("periods could not be closed", close_due(&service)).await;
             log("archives could not be dropped", closing::drop_expired(&service)).await;

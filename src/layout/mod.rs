@@ -10,10 +10,13 @@ mod bounds;
 use std::{
     collections::{BTreeMap, HashMap},
     ops::AddAssign,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
+use tokio::sync::Notify;
+
+pub(crate) use self::balance::UNIT_MIN;
 use self::balance::{Step, next_step};
 pub(crate) use self::bounds::{Key, Layout, Layouts, PLACES};
 use crate::{
@@ -53,13 +56,24 @@ const STEPS_IN_TURN: u32 = 50;
 /// The rest of the time of a step it has waited for the structure lock.
 const LONGEST_STEP: Duration = Duration::from_millis(20);
 
+/// After so many scores the timer looks early: a new ranking has all its players in one bucket.
+const LOOK_AFTER_SCORES: u64 = 20_000;
+
 /// Looks after the layouts of an instance.
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
-    /// Scores that this instance has accepted, by board.
-    accepted: Mutex<HashMap<i32, u64>>,
+    accepted: Mutex<Accepted>,
     /// How the timer's last look left each ranking.
     left: Mutex<HashMap<i64, Left>>,
+    /// Notified when the timer should look early.
+    pub(crate) look_early: Arc<Notify>,
+}
+
+/// Scores that this instance has accepted.
+#[derive(Debug, Default)]
+struct Accepted {
+    by_board: HashMap<i32, u64>,
+    since_last_look: u64,
 }
 
 /// How a ranking was left.
@@ -78,14 +92,20 @@ struct Left {
 impl Keeper {
     /// Notes that so many scores of a board were accepted.
     pub(crate) fn note_accepted(&self, board_id: i32, scores: u64) {
-        *self.accepted.lock().unwrap_or_else(PoisonError::into_inner).entry(board_id).or_default() += scores;
+        let mut accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
+        *accepted.by_board.entry(board_id).or_default() += scores;
+        accepted.since_last_look += scores;
+        if accepted.since_last_look >= LOOK_AFTER_SCORES {
+            accepted.since_last_look = 0;
+            self.look_early.notify_one();
+        }
     }
 
     /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been
     /// written since.
     fn due(&self, ranking: &CurrentRanking) -> Option<Left> {
         let accepted = self.accepted.lock().unwrap_or_else(PoisonError::into_inner);
-        let accepted = accepted.get(&ranking.board_id).copied().unwrap_or_default();
+        let accepted = accepted.by_board.get(&ranking.board_id).copied().unwrap_or_default();
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
         let left = left.unwrap_or_default();
         let is_quiet = left.batches == ranking.batches;
@@ -211,4 +231,23 @@ async fn paced<T>(step: impl Future<Output = Result<T>>) -> Result<T> {
     let done = step.await?;
     tokio::time::sleep(begin.elapsed().min(LONGEST_STEP)).await;
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn many_scores_make_the_timer_look_early_once() {
+        let keeper = Keeper::default();
+        let is_notified = || keeper.look_early.notified().now_or_never().is_some();
+        keeper.note_accepted(1, LOOK_AFTER_SCORES - 1);
+        assert!(!is_notified(), "one score is missing");
+        keeper.note_accepted(2, 1);
+        assert!(is_notified(), "scores of all boards count");
+        keeper.note_accepted(1, LOOK_AFTER_SCORES - 1);
+        assert!(!is_notified(), "scores before the last look do not count again");
+    }
 }
