@@ -1,5 +1,5 @@
 //! Embeds the migrations and the SQL objects: writes the list of their files, as `include_str!`, for
-//! `src/store/migrate.rs`, and rebuilds when one is added.
+//! `src/store/migrate/mod.rs`, and rebuilds when one is added.
 
 use std::{env, fmt::Write as _, fs, io, path::Path};
 

@@ -13,7 +13,7 @@ use std::{
 
 use centile::{
     Error, Result,
-    local::{LocalPostgres, PostgresOptions},
+    dev::local::{LocalPostgres, PostgresOptions},
     store::migrate::{Files, LOCK_WAIT, migrate_to},
 };
 

@@ -1,6 +1,6 @@
 //! Settings: each is a flag and an environment variable, with what it is for. The flag wins.
 
-use std::{fmt, net::SocketAddr, num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{net::SocketAddr, num::NonZero, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use clap::{
     Args, ValueEnum,
@@ -10,11 +10,9 @@ use tracing_subscriber::EnvFilter;
 
 use crate::{
     Error, Result,
-    board::BoardSlug,
     http::{self, Certificate, Origin, Rate, TrustedProxy},
-    ranking,
-    seal::MasterKeys,
-    service,
+    model::{board::BoardSlug, hidden::Hidden, seal::MasterKeys, settings},
+    ranking::memory,
 };
 
 /// Under which heading `--help` shows the settings that every command has.
@@ -25,36 +23,6 @@ const COMMAND_CONNECTIONS: u32 = 2;
 
 /// How long one of its statements may run; what takes long by its nature has no limit.
 const COMMAND_STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A setting that is, or may hold, a secret: nothing that shows settings shows it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Hidden(String);
-
-impl Hidden {
-    /// The setting, for whoever needs it.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<String> for Hidden {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-impl From<&str> for Hidden {
-    fn from(text: &str) -> Self {
-        Self(text.to_owned())
-    }
-}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("…")
-    }
-}
 
 /// The settings of every command.
 #[derive(Debug, Clone, Args)]
@@ -155,8 +123,8 @@ impl Config {
     }
 
     /// How a command that does one thing connects: few connections, nothing in the background.
-    pub fn for_command(&self) -> Result<service::Settings> {
-        Ok(service::Settings {
+    pub fn for_command(&self) -> Result<settings::Settings> {
+        Ok(settings::Settings {
             database_url: self.database_url()?.into(),
             pooler_url: None,
             redis_url: self.redis_url().map(Hidden::from),
@@ -165,8 +133,8 @@ impl Config {
             read_connections: COMMAND_CONNECTIONS,
             write_connections: COMMAND_CONNECTIONS,
             statement_timeout: COMMAND_STATEMENT_TIMEOUT,
-            pool_wait: service::Settings::DEFAULT_POOL_WAIT,
-            write_wait: service::Settings::DEFAULT_WRITE_WAIT,
+            pool_wait: settings::Settings::DEFAULT_POOL_WAIT,
+            write_wait: settings::Settings::DEFAULT_WRITE_WAIT,
             index_memory: 0,
             master_keys: self.master_keys()?,
             maintenance_every: None,
@@ -174,20 +142,20 @@ impl Config {
     }
 
     /// How an instance that serves connects.
-    pub fn for_serving(&self, instance: &Instance) -> Result<service::Settings> {
+    pub fn for_serving(&self, flags: &InstanceFlags) -> Result<settings::Settings> {
         let (database_url, redis_url) = (self.database_url()?.to_owned(), self.redis_url().map(ToOwned::to_owned));
-        Ok(service::Settings {
+        Ok(settings::Settings {
             pooler_url: self.pooler_url().map(Hidden::from),
             redis_ca: self.redis_ca(),
             master_keys: self.master_keys()?,
-            ..instance.service(database_url, redis_url, &self.redis_prefix)
+            ..flags.settings(database_url, redis_url, &self.redis_prefix)
         })
     }
 }
 
 /// The settings of an instance that answers HTTP.
 #[derive(Debug, Clone, Args)]
-pub struct Instance {
+pub struct InstanceFlags {
     /// Address and port to listen on; port 0 takes a free one
     #[arg(long, env = "CENTILE_LISTEN", value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
@@ -320,7 +288,7 @@ pub struct Instance {
     no_maintenance: bool,
 }
 
-impl Instance {
+impl InstanceFlags {
     /// What the HTTP layer is told; nothing of TLS.
     #[must_use]
     pub fn http(&self) -> http::Settings {
@@ -354,8 +322,8 @@ impl Instance {
 
     /// What the service is told, for these servers; no pooler, no authorities of its own, no master key.
     #[must_use]
-    pub fn service(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> service::Settings {
-        service::Settings {
+    pub fn settings(&self, database_url: String, redis_url: Option<String>, redis_prefix: &str) -> settings::Settings {
+        settings::Settings {
             database_url: database_url.into(),
             pooler_url: None,
             redis_url: redis_url.map(Hidden::from),
@@ -366,7 +334,7 @@ impl Instance {
             statement_timeout: Duration::from_secs(self.statement_timeout.into()),
             pool_wait: Duration::from_millis(self.pool_wait.into()),
             write_wait: Duration::from_millis(self.write_wait.into()),
-            index_memory: self.index_memory.map_or_else(ranking::memory::default_bytes, |mebibytes| mebibytes << 20),
+            index_memory: self.index_memory.map_or_else(memory::default_bytes, |mebibytes| mebibytes << 20),
             master_keys: None,
             maintenance_every: (!self.no_maintenance).then(|| Duration::from_secs(self.maintenance_every.into())),
         }
@@ -378,7 +346,7 @@ impl Instance {
 pub struct Serve {
     /// What every instance has.
     #[command(flatten)]
-    pub instance: Instance,
+    pub instance: InstanceFlags,
 
     /// File with the certificate (PEM) to serve HTTPS with, and after it those that lead to its authority; in clear unless given.
     /// Read again every 2 seconds, so that a renewed one is taken up
@@ -426,7 +394,7 @@ pub struct Demo {
 
     /// The instance that it serves with.
     #[command(flatten)]
-    pub instance: Instance,
+    pub instance: InstanceFlags,
 }
 
 /// The text of a setting that was given. A variable that is set to nothing is how some tools leave it out.
@@ -449,7 +417,7 @@ mod tests {
     use sha2::{Digest as _, Sha256};
 
     use super::*;
-    use crate::service::Service;
+    use crate::instance::Instance;
 
     #[tokio::test]
     async fn what_is_shown_of_settings_and_service_holds_no_secret() -> Result<()> {
@@ -462,8 +430,8 @@ mod tests {
         ]);
         let config = Config::from_arg_matches(&matches).map_err(|error| Error::Internal(error.to_string()))?;
         let settings = config.for_command()?;
-        let service = Service::connect(&settings).await?;
-        let shown = format!("{config:?} {settings:?} {service:?}");
+        let instance = Instance::connect(&settings).await?;
+        let shown = format!("{config:?} {settings:?} {instance:?}");
         assert!(shown.contains("Store") && !shown.contains("hunter2") && !shown.contains(&master_key), "{shown}");
         Ok(())
     }

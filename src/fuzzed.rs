@@ -8,10 +8,12 @@ use serde::Serialize;
 
 use crate::{
     Result,
-    board::Board,
+    access::known_key,
     import::{Format, Line, Progress, Source},
-    known_key,
-    signing::{Signature, SigningSecret},
+    model::{
+        board::Board,
+        signing::{Signature, SigningSecret},
+    },
 };
 
 /// Id and secret in the text of a key, if it has the form of one.

@@ -1,42 +1,61 @@
 //! Numbers for operators, in the text format of Prometheus. What the database knows is read when somebody asks; the rest is
 //! counted as it happens.
 
-use std::{fmt::Write as _, sync::OnceLock, time::Duration};
+use std::{sync::OnceLock, time::Duration};
 
 use metrics::{Gauge, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::{Error, Result, closing::ClosedPeriod, ranking::IndexStatus, service::Service};
+use crate::model::closing::ClosedPeriod;
 
 const PERIODS_CLOSED: &str = "centile_periods_closed_total";
+
 const ARCHIVE_DIFFERENCES: &str = "centile_archive_differences_total";
+
 const ROWS_MOVED: &str = "centile_layout_rows_moved_total";
+
 const COUNT_DIFFERENCES: &str = "centile_count_differences_total";
+
 const COUNTS_WRONG: &str = "centile_count_differences";
 
 const REQUESTS: &str = "centile_http_requests_total";
+
 const REQUESTS_NOW: &str = "centile_http_requests_in_progress";
+
 const CONNECTIONS_NOW: &str = "centile_http_connections";
+
 const CONNECTIONS_CUT: &str = "centile_http_connections_cut_total";
+
 const LISTENERS: &str = "centile_live_listeners";
+
 const LISTENERS_DROPPED: &str = "centile_live_listeners_dropped_total";
+
 const LOOKS: &str = "centile_live_looks_total";
+
 const REFUSED: &str = "centile_http_requests_refused_total";
+
 const REQUEST_TIME: &str = "centile_http_request_duration_seconds";
+
 const READS: &str = "centile_reads_total";
+
 const TOP_AGE: &str = "centile_top_age_seconds";
+
 const SHARED_READS: &str = "centile_shared_cache_reads_total";
+
 const SKEW: &str = "centile_bucket_skew";
+
 const BATCH_EVENTS: &str = "centile_batch_events";
+
 const BATCH_TIME: &str = "centile_batch_duration_seconds";
 
 /// Bounds of the histograms of times, in seconds: from what a cached top takes to what a caller is let wait.
 const TIMES: [f64; 15] =
     [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
 /// Bounds of the histogram of events in a batch.
 const EVENTS: [f64; 9] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0];
 
-static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+pub(crate) static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
 
 /// Begins to count, in a process that will be asked. In others nothing is counted.
 pub fn install() {
@@ -76,75 +95,6 @@ fn with_bounds(builder: PrometheusBuilder) -> PrometheusBuilder {
     let bounded =
         bounds.into_iter().try_fold(builder, |builder, (names, bounds)| builder.set_buckets_for_metric(names, bounds));
     bounded.unwrap_or_default()
-}
-
-/// Everything there is to know now, as Prometheus reads it. [`Error::Unavailable`] while PostgreSQL does not answer.
-pub async fn render(service: &Service) -> Result<String> {
-    let handle = RECORDER.get().ok_or_else(|| Error::Internal("nothing is counted in this process".to_owned()))?;
-    let upkeep = service.store.upkeep().await?;
-    for (name, value) in [
-        ("centile_periods_due", upkeep.periods_due),
-        ("centile_closings_unfinished", upkeep.closings_unfinished),
-        ("centile_archive_differences", upkeep.archive_differences),
-        ("centile_archives_to_refresh", upkeep.archives_to_refresh),
-        ("centile_imports_open", upkeep.imports_open),
-        ("centile_imports_cut_short", upkeep.imports_cut_short),
-        ("centile_released_rankings", upkeep.released_rankings),
-        ("centile_outbox_waiting", upkeep.outbox_waiting),
-        ("centile_quarantine_waiting", upkeep.quarantine_waiting),
-    ] {
-        gauge!(name).set(value as f64);
-    }
-    gauge!("centile_queue_events").set(service.writers.waiting() as f64);
-    for (pool, state, connections) in service.store.connections() {
-        gauge!("centile_postgres_connections", "pool" => pool, "state" => state).set(f64::from(connections));
-    }
-    gauge!("centile_redis_left_alone").set(if service.cache.is_left_alone() { 1.0 } else { 0.0 });
-    let cache = service.cache.counts();
-    for (reason, count) in [
-        ("timeout", cache.timeouts),
-        ("connection_failure", cache.connection_failures),
-        ("refusal", cache.refusals),
-        ("mismatch", cache.mismatches),
-        ("left_alone", cache.left_alone),
-    ] {
-        counter!("centile_shared_cache_failures_total", "reason" => reason).absolute(count);
-    }
-    gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
-    gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
-    Ok(handle.render() + &index_numbers(service))
-}
-
-/// The rank indexes. They come and go, which a recorder that keeps every series does not know of.
-fn index_numbers(service: &Service) -> String {
-    let (indexes, (directory_bytes, directory_users)) = service.indexes.status();
-    let mut text = format!(
-        "# HELP centile_index_memory_bytes Bytes that rank indexes and the user directory may take.\n\
-         # TYPE centile_index_memory_bytes gauge\ncentile_index_memory_bytes {}\n\
-         # HELP centile_directory_bytes Bytes of the user directory.\n\
-         # TYPE centile_directory_bytes gauge\ncentile_directory_bytes {directory_bytes}\n\
-         # HELP centile_directory_users Users in the user directory.\n\
-         # TYPE centile_directory_users gauge\ncentile_directory_users {directory_users}\n",
-        service.indexes.memory()
-    );
-    let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
-        // Writing to a text cannot fail.
-        writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge").ok();
-        for index in &indexes {
-            if let Some(value) = value(index) {
-                writeln!(text, "{name}{{index=\"{}\"}} {value}", index.name).ok();
-            }
-        }
-    };
-    add("centile_index_bytes", "Bytes of a rank index.", |index| index.age.map(|_| index.bytes as f64));
-    add("centile_index_players", "Players in a rank index.", |index| index.age.map(|_| index.players as f64));
-    add("centile_index_age_seconds", "Time since the last round of a rank index.", |index| {
-        index.age.map(|age| age.as_secs_f64())
-    });
-    add("centile_index_refused_bytes", "Bytes that a rank index would need for which there is no memory.", |index| {
-        index.age.is_none().then_some(index.bytes as f64)
-    });
-    text
 }
 
 /// Brings the histograms up to date, which would else keep every value until somebody asks.

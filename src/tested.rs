@@ -1,5 +1,5 @@
-//! For `tests/it/sql_property` only, not for callers of this library: batches, as the
-//! service writes them.
+//! For the tests only, not for callers of this library: batches and checks of counts, as an
+//! instance does them.
 
 use std::time::Duration;
 
@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{
     Result,
-    config::Hidden,
-    scoring::{self, Answer, Refusal, Source, Standing},
-    service::Settings,
+    maintenance::verify::{CountAudit, look_at_counts},
+    model::{hidden::Hidden, settings::Settings},
+    rules::{Refusal, Source, Standing},
+    scoring::write::{self, Answer},
     store::Store,
 };
 
-pub use crate::scoring::Submitted;
+pub use crate::scoring::write::Submitted;
 
 /// The way to a database for batches.
 #[derive(Debug)]
@@ -22,22 +23,7 @@ pub struct Batches(Store);
 impl Batches {
     /// Prepares a connection to the database at `url`.
     pub fn new(url: &str) -> Result<Self> {
-        Store::new(&Settings {
-            database_url: Hidden::from(url),
-            pooler_url: None,
-            redis_url: None,
-            redis_ca: None,
-            redis_prefix: String::new(),
-            read_connections: 1,
-            write_connections: 1,
-            statement_timeout: Duration::from_mins(1),
-            pool_wait: Duration::from_mins(1),
-            index_memory: 0,
-            write_wait: Duration::from_mins(1),
-            master_keys: None,
-            maintenance_every: None,
-        })
-        .map(Self)
+        store(url).map(Self)
     }
 
     /// Writes events of one lane, live or as an import. The number of the lane's last batch, and
@@ -51,8 +37,42 @@ impl Batches {
         events: &[Submitted<'_>],
     ) -> Result<(i64, Vec<(&'static str, bool, Option<Value>)>)> {
         let source = if is_import { Source::Import } else { Source::Live };
-        let written = scoring::Lane::new(board_id, lane).write(&self.0, source, events).await?;
+        let written = write::Lane::new(board_id, lane).write(&self.0, source, events).await?;
         Ok((written.batch, written.answers.iter().map(described).collect()))
+    }
+}
+
+fn store(url: &str) -> Result<Store> {
+    Store::new(&Settings {
+        database_url: Hidden::from(url),
+        pooler_url: None,
+        redis_url: None,
+        redis_ca: None,
+        redis_prefix: String::new(),
+        read_connections: 1,
+        write_connections: 1,
+        statement_timeout: Duration::from_mins(1),
+        pool_wait: Duration::from_mins(1),
+        index_memory: 0,
+        write_wait: Duration::from_mins(1),
+        master_keys: None,
+        maintenance_every: None,
+    })
+}
+
+/// Checks of bucket counts, as the timer does them.
+#[derive(Debug)]
+pub struct CountChecks(Store, CountAudit);
+
+impl CountChecks {
+    /// Prepares a connection to the database at `url`.
+    pub fn new(url: &str) -> Result<Self> {
+        Ok(Self(store(url)?, CountAudit::default()))
+    }
+
+    /// Checks the next bucket of each ranking. Returns how many counts are known to be wrong.
+    pub async fn run(&self) -> Result<usize> {
+        look_at_counts(&self.0, &self.1).await
     }
 }
 

@@ -2,21 +2,22 @@
 //! which is private otherwise.
 
 use crate::{
-    Result,
-    board::Board,
-    cursor::Cursor,
-    http,
-    period::{Period, PeriodSelector},
-    rank::Page,
-    score,
+    Result, http,
+    model::{
+        board::Board,
+        period::{Period, PeriodSelector},
+        rank::Page,
+        user::UserId,
+    },
+    ranking::cursor::Cursor,
+    scoring,
     store::rank::StoredKey,
-    user::UserId,
 };
 
 /// The lane of a player.
 #[must_use]
 pub fn lane_of(user_id: &UserId, board: &Board) -> i16 {
-    score::lane_of(user_id, board)
+    scoring::lane_of(user_id, board)
 }
 
 /// A rank key packed into the cursor of the next page.

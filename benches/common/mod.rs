@@ -15,7 +15,7 @@ pub mod read;
 #[allow(dead_code, reason = "two of the benchmarks use it")]
 pub mod wrk;
 
-use centile::{demo::Servers, local::PostgresOptions};
+use centile::{dev::demo::Servers, dev::local::PostgresOptions};
 
 /// The program that is measured.
 pub const CENTILE: &str = env!("CARGO_BIN_EXE_centile");

@@ -8,7 +8,7 @@ use std::{
     time::Instant,
 };
 
-use centile::local::LocalRedis;
+use centile::dev::local::LocalRedis;
 use deadpool_redis::redis::{cmd, pipe};
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use centile::local::LocalRedis;
+use centile::dev::local::LocalRedis;
 use clap::ValueEnum;
 use serde::Serialize;
 

@@ -3,11 +3,13 @@
 use std::{collections::BTreeMap, error::Error, hint::black_box};
 
 use centile::{
-    board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
-    period::{Period, PeriodSelector, PeriodState},
-    rank::{AnsweredBy, Header, Page, Row},
+    model::{
+        board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        period::{Period, PeriodSelector, PeriodState},
+        rank::{AnsweredBy, Header, Page, Row},
+        user::UserId,
+    },
     timed,
-    user::UserId,
 };
 use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, Throughput};

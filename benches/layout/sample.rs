@@ -52,7 +52,7 @@ pub struct Largest {
 }
 
 impl Largest {
-    /// Whether rebalancing leaves it as it is: the limits of src/layout/balance.rs.
+    /// Whether rebalancing leaves it as it is: the limits of src/maintenance/rebalance/balance.rs.
     pub fn is_at_rest(self) -> bool {
         self.shares <= if self.has_empty { 1.3 } else { 1.8 }
     }

@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use centile::local::PostgresOptions;
+use centile::dev::local::PostgresOptions;
 use rand::RngExt as _;
 use serde_json::json;
 

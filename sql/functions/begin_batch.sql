@@ -1,5 +1,5 @@
 -- Reads the state that a batch of score events of one lane begins with: everything that the rules
--- and the fold of the service (src/scoring) need, in one snapshot. It takes no lock.
+-- and the fold of the service (src/rules) need, in one snapshot. It takes no lock.
 -- centile_store.commit_batch takes the locks, and writes only if nothing has changed since: neither
 -- the lane (batch) nor the board's structure (structure_revision), nor the server. After a failover
 -- behind a pooler, the same batch number may stand for other events.

@@ -7,6 +7,7 @@ use std::{
 
 /// This many failures in a row open the breaker.
 pub(super) const FAILURES: u32 = 5;
+
 /// This long nothing is tried; then one request is, and the others wait for what becomes of it.
 pub(super) const PAUSE: Duration = Duration::from_secs(1);
 

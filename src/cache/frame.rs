@@ -12,6 +12,7 @@
 //! to this Redis and wants to lie: that takes a password on the Redis.
 
 const FORMAT: [u8; 4] = *b"CTL\x01";
+
 /// Bytes before the key.
 const HEAD: usize = 16;
 

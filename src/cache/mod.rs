@@ -21,11 +21,11 @@ use std::{
 
 use moka::Expiry;
 
-use crate::{Result, telemetry};
-use remote::Remote;
+use crate::{Result, cache::remote::Remote, telemetry};
 
 /// No value is kept that takes more bytes than this, key and frame included; what is longer is not ours.
 const MAX_BYTES: usize = 4 << 20;
+
 /// What an entry of the in-process cache takes beside key and value, roughly.
 const ENTRY_OVERHEAD: usize = 128;
 

@@ -18,11 +18,13 @@ use deadpool_redis::redis::{
     aio::MultiplexedConnection, cmd,
 };
 
-use super::{
-    Failure, MAX_BYTES,
-    breaker::{Breaker, FAILURES, PAUSE},
+use crate::{
+    Error, Result,
+    cache::{
+        Failure, MAX_BYTES,
+        breaker::{Breaker, FAILURES, PAUSE},
+    },
 };
-use crate::{Error, Result};
 
 /// A call takes no longer than this, with connecting and everything.
 const PATIENCE: Duration = Duration::from_millis(50);

@@ -2,8 +2,7 @@
 
 use clap::Args;
 
-use super::by::By;
-use crate::{Error, Result, act};
+use crate::{Error, Result, cli::by::By, model::act};
 
 /// Who acts, and why, for ledger and audit log.
 #[derive(Debug, Args)]

@@ -6,19 +6,19 @@ use chrono::{DateTime, Utc};
 use clap::{ArgGroup, Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    by::By,
-    output::{self, fields, list, table, thousands},
-    with_service,
-};
 use crate::{
-    Error, Result,
-    board::{
-        self, ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS,
-        DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX,
-        KeptArchives, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, Ties,
+    Error, Result, boards,
+    cli::{
+        by::By,
+        output::{self, fields, list, table, thousands},
+        with_service,
     },
     config::{Config, value},
+    model::board::{
+        ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
+        EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX, FirstLayout, GainMax, KEPT_ARCHIVES_MAX, KeptArchives, Mode, NewBoard,
+        OnViolation, Order, PeriodKind, Reading, Ties,
+    },
 };
 
 /// What can be done with boards.
@@ -204,7 +204,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let json = create.json;
-            let board = with_service(config, async |service| make(service, create).await).await?;
+            let board = with_service(config, async |instance| make(instance, create).await).await?;
             if json {
                 output::print_json(&Line::from(&board))
             } else {
@@ -225,11 +225,13 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 on_violation: change.on_violation,
                 ..BoardChange::default()
             };
-            let board = with_service(config, async |service| board::update(service, &slug, change, &by).await).await?;
+            let board =
+                with_service(config, async |instance| boards::update(&instance.boards, &slug, change, &by).await)
+                    .await?;
             if json { output::print_json(&Line::from(&board)) } else { output::print(format!("board {slug} changed")) }
         }
         Command::List { json } => {
-            let boards = with_service(config, async |service| board::list(service).await).await?;
+            let boards = with_service(config, async |instance| boards::list(&instance.store).await).await?;
             if json {
                 return output::print_json(&boards.iter().map(Line::from).collect::<Vec<_>>());
             }
@@ -240,13 +242,13 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(table(head, boards.iter().map(row).collect()))
         }
         Command::Show { slug, json } => {
-            let board = with_service(config, async |service| board::find(service, &slug).await).await?;
+            let board = with_service(config, async |instance| boards::find(&instance.boards, &slug).await).await?;
             if json { output::print_json(&Line::from(&*board)) } else { output::print(description(&board)) }
         }
     }
 }
 
-async fn make(service: &crate::service::Service, create: Create) -> Result<Board> {
+async fn make(instance: &crate::instance::Instance, create: Create) -> Result<Board> {
     let by = create.by.actor()?;
     let layout_flag = if create.expected_points.is_some() { "expected_points" } else { "layout_bounds" };
     let bounds = Some(create.layout_bounds).filter(|bounds| !bounds.is_empty()).map(FirstLayout::Bounds);
@@ -276,7 +278,7 @@ async fn make(service: &crate::service::Service, create: Create) -> Result<Board
             .collect(),
         on_violation: create.on_violation,
     };
-    board::create(service, new, &by).await.map_err(|error| match error {
+    boards::create(&instance.boards, new, &by).await.map_err(|error| match error {
         Error::Invalid { field, message } if field.starts_with("first_layout") => Error::invalid(layout_flag, message),
         other => other,
     })

@@ -4,7 +4,7 @@ use std::{env, fs, os::unix::fs::MetadataExt as _};
 
 use clap::Args;
 
-use crate::{Error, Result, act::Actor};
+use crate::{Error, Result, model::act::Actor};
 
 /// Who acts, for the audit log.
 #[derive(Debug, Args)]

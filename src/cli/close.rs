@@ -3,16 +3,15 @@
 use clap::{ArgGroup, Args};
 use indicatif::ProgressBar;
 
-use super::{
-    output::{self, thousands},
-    with_service,
-};
 use crate::{
-    Error, Result,
-    board::{self, BoardSlug},
-    closing::{self, Outcome},
+    Error, Result, boards,
+    cli::{
+        output::{self, thousands},
+        with_service,
+    },
     config::{Config, value},
-    period::PeriodSelector,
+    model::{board::BoardSlug, period::PeriodSelector},
+    periods::closing::{self, Outcome},
 };
 
 /// Which periods to close.
@@ -34,12 +33,12 @@ pub(super) struct Close {
 pub(super) async fn run(config: &Config, close: Close) -> Result<()> {
     let spinner = output::spinner("closing");
     let mut tally = Tally::new(spinner.clone());
-    let was_done = with_service(config, async |service| {
+    let was_done = with_service(config, async |instance| {
         let (Some(board), Some(period)) = (&close.board, &close.period) else {
-            return closing::close_due(service, |outcome| tally.add(&outcome)).await;
+            return closing::close_due(&instance.store, &instance.cache, |outcome| tally.add(&outcome)).await;
         };
-        let board = board::find(service, board).await?;
-        let outcome = closing::close_one(service, &board, period).await?;
+        let board = boards::find(&instance.boards, board).await?;
+        let outcome = closing::close_one(&instance.store, &instance.cache, &board, period).await?;
         Ok(outcome.map(|outcome| tally.add(&outcome)).is_some())
     })
     .await?;

@@ -3,14 +3,12 @@
 use chrono::{DateTime, Utc};
 use clap::Args;
 
-use super::{act::reason, by::By, output, with_service};
 use crate::{
-    Result,
-    act::Act,
-    board::{self, BoardSlug},
-    closing::{self, ScoreCorrection},
+    Result, boards,
+    cli::{act::reason, by::By, output, with_service},
     config::{Config, value},
-    user::UserId,
+    model::{act::Act, board::BoardSlug, user::UserId},
+    periods::closing::{self, ScoreCorrection},
 };
 
 /// What to correct.
@@ -48,9 +46,9 @@ pub(super) async fn run(config: &Config, correct: Correct) -> Result<()> {
         at: correct.at,
         act: Act::new(correct.by.actor()?, Some(correct.reason))?,
     };
-    let (transaction_id, to_refresh) = with_service(config, async |service| {
-        let board = board::find(service, &board_slug).await?;
-        closing::correct(service, &board, &correction).await
+    let (transaction_id, to_refresh) = with_service(config, async |instance| {
+        let board = boards::find(&instance.boards, &board_slug).await?;
+        closing::correct(&instance.store, &board, &correction).await
     })
     .await?;
     output::print(format!("score transaction {transaction_id} of board {board_slug} corrects {}", correction.user_id))?;

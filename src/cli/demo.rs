@@ -4,17 +4,19 @@ use std::{fs, future::pending, num::NonZero, path::Path, time::Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{
-    log,
-    output::{self, thousands},
-    serve::listen,
-    stop::Stop,
-};
 use crate::{
     Error, Result,
+    cli::{
+        log,
+        output::{self, thousands},
+        serve::listen,
+        stop::Stop,
+    },
     config::{self, Config},
-    demo::{self, Games, LAPS_BOARD, MAIN_BOARD, Servers},
-    local::PostgresOptions,
+    dev::{
+        demo::{self, Games, LAPS_BOARD, MAIN_BOARD, Servers},
+        local::PostgresOptions,
+    },
 };
 
 /// Runs the demo until SIGINT or SIGTERM. However it ends, what it started ends too.

@@ -2,14 +2,12 @@
 
 use clap::Args;
 
-use super::{output, with_service};
 use crate::{
     Result,
-    board::BoardSlug,
+    cli::{output, with_service},
     config::{Config, value},
-    explain,
-    period::PeriodSelector,
-    user::UserId,
+    model::{board::BoardSlug, period::PeriodSelector, user::UserId},
+    ranking::explain,
 };
 
 /// Whose rank, and where.
@@ -28,8 +26,8 @@ pub(super) struct Explain {
 
 /// Prints a line for each step.
 pub(super) async fn run(config: &Config, asked: Explain) -> Result<()> {
-    let steps = with_service(config, async |service| {
-        explain::explain(service, &asked.board, &asked.user_id, &asked.period).await
+    let steps = with_service(config, async |instance| {
+        explain::explain(&instance.rankings, &asked.board, &asked.user_id, &asked.period).await
     })
     .await?;
     let rows = steps.into_iter().map(|step| {

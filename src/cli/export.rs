@@ -4,13 +4,12 @@ use std::io::{self, ErrorKind, Write as _};
 
 use clap::{Args, ValueEnum};
 
-use super::{output, with_service};
 use crate::{
-    Error, Result,
-    board::{self, BoardSlug},
+    Error, Result, boards,
+    cli::{output, with_service},
     config::{Config, value},
-    export,
-    period::PeriodSelector,
+    model::{board::BoardSlug, period::PeriodSelector},
+    ranking::export,
 };
 
 /// What to write, and how.
@@ -42,9 +41,9 @@ pub(super) async fn run(config: &Config, wanted: Export) -> Result<()> {
         Format::Csv => export::Format::Csv,
         Format::Ndjson => export::Format::Ndjson,
     };
-    with_service(config, async |service| {
-        let board = board::find(service, &wanted.board).await?;
-        let mut export = export::begin(service, &board, &wanted.period, format).await?;
+    with_service(config, async |instance| {
+        let board = boards::find(&instance.boards, &wanted.board).await?;
+        let mut export = export::begin(&instance.rankings, &board, &wanted.period, format).await?;
         let header = &export.header;
         output::note(format!(
             "{} {}: {} players, version {}",

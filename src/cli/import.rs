@@ -12,23 +12,22 @@ use std::{
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{
-    by::By,
-    output::{self, fields, thousands},
-    with_service, with_settings,
-};
 use crate::{
-    Error, Result,
-    act::Actor,
-    board::{self, BoardSlug},
-    closing,
+    Error, Result, boards,
+    cli::{
+        by::By,
+        output::{self, fields, thousands},
+        with_service, with_settings,
+    },
     config::{Config, value},
     import::{self, Counts, Format, Options, Progress, Rejects, Source},
-    service::Settings,
+    model::{act::Actor, board::BoardSlug, settings::Settings},
+    periods::closing,
 };
 
 /// How often a line tells how far the import is, where there is no terminal to draw on.
 const LINE_EVERY: Duration = Duration::from_secs(5);
+
 /// How often the bar on a terminal is drawn.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 
@@ -68,8 +67,8 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         return abandon(config, &import.board, &by).await;
     }
     let settings = Settings { write_connections: import::WRITE_CONNECTIONS, ..config.for_command()? };
-    with_settings(&settings, async |service| {
-        let board = board::find(service, &import.board).await?;
+    with_settings(&settings, async |instance| {
+        let board = boards::find(&instance.boards, &import.board).await?;
         let progress = Arc::new(Progress::default());
         let (input, length) = open(import.file())?;
         let source = Source::open(input, import.format()?, &progress)?;
@@ -78,7 +77,7 @@ pub(super) async fn run(config: &Config, import: Import) -> Result<()> {
         let options = Options { by, update_names: import.update_names, batch_size: import.batch_size.into() };
         let (begin, name) = (Instant::now(), import.source_name());
         let result = tokio::select! {
-            result = import::run(service, &board, &name, source, options, rejects, &progress) => result,
+            result = import::run(&instance.store, &board, &name, source, options, rejects, &progress) => result,
             never = show(&progress, length) => match never {},
         };
         let counts = progress.counts();
@@ -131,9 +130,9 @@ impl Import {
 }
 
 async fn abandon(config: &Config, board: &BoardSlug, by: &Actor) -> Result<()> {
-    let abandoned = with_service(config, async |service| {
-        let board = board::find(service, board).await?;
-        closing::abandon_imports(service, &board, by).await
+    let abandoned = with_service(config, async |instance| {
+        let board = boards::find(&instance.boards, board).await?;
+        closing::abandon_imports(&instance.store, &board, by).await
     })
     .await?;
     output::print(match abandoned {

@@ -4,17 +4,20 @@ use chrono::{DateTime, TimeDelta, Utc};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    by::By,
-    output::{self, list, table},
-    with_service,
-};
 use crate::{
     Error, Result,
-    board::BoardSlug,
+    access::key,
+    cli::{
+        by::By,
+        output::{self, list, table},
+        with_service,
+    },
     config::{Config, value},
-    key::{self, Key, NewKey, Role},
-    signing::SigningSecret,
+    model::{
+        board::BoardSlug,
+        key::{Key, NewKey, Role},
+        signing::SigningSecret,
+    },
 };
 
 /// What can be done with keys.
@@ -102,7 +105,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let (by, expires_at) = (create.by.actor()?, create.expiry()?);
             let Create { name, role, boards, signed, json, .. } = create;
             let new = NewKey { name, role, boards, signed, expires_at };
-            let (key, secrets) = with_service(config, async |service| key::create(service, new, &by).await).await?;
+            let (key, secrets) =
+                with_service(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
             let signing_secret = secrets.signing_secret.as_ref().map(SigningSecret::text);
             if json {
                 let line =
@@ -126,7 +130,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::List { json } => {
-            let keys = with_service(config, async |service| key::list(service).await).await?;
+            let keys = with_service(config, async |instance| key::list(&instance.store).await).await?;
             if json {
                 return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
             }
@@ -138,7 +142,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Revoke { id, by } => {
             let by = by.actor()?;
-            with_service(config, async |service| key::revoke(service, &id, &by).await).await?;
+            with_service(config, async |instance| key::revoke(&instance.keys, &id, &by).await).await?;
             output::print(format!("key {id} revoked"))
         }
     }

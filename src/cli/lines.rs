@@ -14,11 +14,15 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Bytes of lines that may wait. Lines beyond are lost, and counted.
 const ROOM: usize = 4 << 20;
+
 /// Bytes of warnings and errors that may wait besides.
 const ROOM_FOR_WARNINGS: usize = 1 << 20;
+
 /// How long after a write the next one may be, unless a warning or this many bytes wait: what a crash takes with it.
 const PAUSE: Duration = Duration::from_millis(10);
+
 const BLOCK: usize = 256 << 10;
+
 /// How long the end waits for a log that nobody takes.
 const PATIENCE: Duration = Duration::from_secs(1);
 

@@ -8,14 +8,15 @@ use std::{
 
 use tracing_subscriber::fmt::{MakeWriter, fmt};
 
-use super::lines::{Lines, Writing};
 use crate::{
     Error, Result,
+    cli::lines::{Lines, Writing},
     config::{Config, LogFormat},
 };
 
 /// What an instance logs unless the settings say otherwise: the libraries tell little that we do not.
 const INSTANCE: &str = "info,actix_server=warn,refinery_core=warn";
+
 /// What commands that do one thing and end log unless the settings say otherwise.
 const COMMAND: &str = "warn";
 

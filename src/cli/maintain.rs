@@ -1,24 +1,26 @@
 //! `centile maintain`: the upkeep that `serve` does on its timer, once.
 
-use super::{
-    output::{self, thousands},
-    with_service,
-};
 use crate::{
     Result,
-    closing::{self, ExpiredArchive},
+    cli::{
+        output::{self, thousands},
+        with_service,
+    },
     config::Config,
-    layout, outbox, upkeep, user,
+    delivery::outbox,
+    maintenance::{rebalance, scheduler},
+    periods::closing::{self, ExpiredArchive},
+    users,
 };
 
 /// Does what there is to do, and prints it.
 pub(super) async fn run(config: &Config) -> Result<()> {
-    with_service(config, async |service| {
-        let forgotten = upkeep::keep_ledger(service).await?;
+    with_service(config, async |instance| {
+        let forgotten = scheduler::keep_ledger(&instance.store).await?;
         output::print(format!("ledger      months ahead are there; {} expired ids forgotten", thousands(forgotten)))?;
         // One that fails keeps the rest from nothing.
-        let erasures = user::finish_erasures(service).await;
-        match closing::drop_expired(service).await? {
+        let erasures = users::finish_erasures(&instance.rankings).await;
+        match closing::drop_expired(&instance.store).await? {
             None => output::print("archives    another centile is at them just now")?,
             Some(expired) => {
                 for ExpiredArchive { board, period, dropped } in &expired {
@@ -31,19 +33,19 @@ pub(super) async fn run(config: &Config) -> Result<()> {
                 output::print(format!("archives    {} dropped", thousands(dropped)))?;
             }
         }
-        let removed = closing::remove_released(service).await?;
+        let removed = closing::remove_released(&instance.store).await?;
         output::print(format!(
             "rankings    {} rows of closed periods and of replaced rankings removed",
             thousands(removed)
         ))?;
-        let told = outbox::deliver_due(service).await?;
+        let told = outbox::deliver_due(&instance.store, instance.master_keys.as_deref()).await?;
         output::print(format!(
             "outbox      {} events delivered, {} failed and tried again later",
             thousands(told.delivered),
             thousands(told.failed)
         ))?;
         // Last: under constant writing there is always something.
-        let kept = layout::keep_all(service).await?;
+        let kept = rebalance::keep_all(&instance.store).await?;
         output::print(format!(
             "layouts     {} boundaries moved with {} rows, {} buckets repositioned",
             thousands(kept.boundaries_moved),

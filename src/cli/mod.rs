@@ -1,16 +1,5 @@
 //! The command line: a file per command. Every command calls the same domain functions as HTTP does.
 
-use std::{ffi::OsString, process::ExitCode};
-
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-
-use crate::{
-    Error, Result,
-    config::{self, Config},
-    service::{Service, Settings},
-    store,
-};
-
 mod act;
 mod board;
 mod by;
@@ -38,6 +27,18 @@ mod stop;
 mod user;
 mod verify;
 mod webhook;
+
+use std::{ffi::OsString, process::ExitCode};
+
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::{
+    Error, Result,
+    config::{self, Config},
+    instance::Instance,
+    model::settings::Settings,
+    store::migrate::check_url,
+};
 
 /// Leaderboards with exact ranks among millions, with PostgreSQL as the only truth.
 #[derive(Debug, Parser)]
@@ -185,16 +186,16 @@ async fn run(cli: Cli) -> Result<()> {
 }
 
 /// Does `job` with a service that is shut down afterwards, however the job ends.
-async fn with_service<T>(config: &Config, job: impl AsyncFnOnce(&Service) -> Result<T>) -> Result<T> {
+async fn with_service<T>(config: &Config, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
     with_settings(&config.for_command()?, job).await
 }
 
 /// As [`with_service`], connected as `settings` say.
-async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Service) -> Result<T>) -> Result<T> {
-    store::migrate::check_url(settings.database_url.as_str()).await?;
-    let service = Service::connect(settings).await?;
-    let result = job(&service).await;
-    service.shut_down().await;
+async fn with_settings<T>(settings: &Settings, job: impl AsyncFnOnce(&Instance) -> Result<T>) -> Result<T> {
+    check_url(settings.database_url.as_str()).await?;
+    let instance = Instance::connect(settings).await?;
+    let result = job(&instance).await;
+    instance.shut_down().await;
     result
 }
 

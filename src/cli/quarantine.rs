@@ -2,16 +2,19 @@
 
 use clap::{Args, Subcommand};
 
-use super::{
-    act::Act,
-    output::{self, table, thousands},
-    with_service,
-};
 use crate::{
-    Result,
-    board::{self, BoardSlug},
+    Result, boards,
+    cli::{
+        act::Act,
+        output::{self, table, thousands},
+        with_service,
+    },
     config::{Config, value},
-    quarantine::{self, QuarantinedEvent, State},
+    model::{
+        board::BoardSlug,
+        quarantine::{QuarantinedEvent, State},
+    },
+    scoring::quarantine,
 };
 
 /// What can be done with events in quarantine.
@@ -59,9 +62,9 @@ pub(super) struct Decision {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::List(List { board, state, limit, json }) => {
-            let (events, next) = with_service(config, async |service| {
-                let board = board::find(service, &board).await?;
-                quarantine::list(service, &board, state, limit, None).await
+            let (events, next) = with_service(config, async |instance| {
+                let board = boards::find(&instance.boards, &board).await?;
+                quarantine::list(&instance.store, &board, state, limit, None).await
             })
             .await?;
             if json {
@@ -77,18 +80,18 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Accept(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            let transaction_id = with_service(config, async |service| {
-                let board = board::find(service, &board).await?;
-                quarantine::accept(service, &board, quarantine_id, &act).await
+            let transaction_id = with_service(config, async |instance| {
+                let board = boards::find(&instance.boards, &board).await?;
+                quarantine::accept(&instance.rankings, &board, quarantine_id, &act).await
             })
             .await?;
             output::print(format!("event {quarantine_id} is score transaction {transaction_id} of board {board}"))
         }
         Command::Reject(Decision { quarantine_id, board, act }) => {
             let act = act.read()?;
-            with_service(config, async |service| {
-                let board = board::find(service, &board).await?;
-                quarantine::reject(service, &board, quarantine_id, &act).await
+            with_service(config, async |instance| {
+                let board = boards::find(&instance.boards, &board).await?;
+                quarantine::reject(&instance.store, &board, quarantine_id, &act).await
             })
             .await?;
             output::print(format!("event {quarantine_id} of board {board} is rejected"))

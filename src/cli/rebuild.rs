@@ -2,17 +2,16 @@
 
 use clap::{ArgGroup, Args};
 
-use super::{
-    act::Act,
-    output::{self, thousands},
-    with_service,
-};
 use crate::{
-    Error, Result,
-    board::{self, BoardSlug},
+    Error, Result, boards,
+    cli::{
+        act::Act,
+        output::{self, thousands},
+        with_service,
+    },
     config::{Config, value},
-    period::PeriodSelector,
-    rebuild::{self, Rebuilt, Step},
+    maintenance::rebuild::{self, Rebuilt, Step},
+    model::{board::BoardSlug, period::PeriodSelector},
 };
 
 /// Which periods to rebuild, and who does.
@@ -38,14 +37,14 @@ pub(super) async fn run(config: &Config, rebuild: Rebuild) -> Result<()> {
     let spinner = output::spinner("rebuilding");
     // A closed pipe is no reason to stop rebuilding.
     let print = |line: String| spinner.suspend(|| output::print(line)).unwrap_or_default();
-    with_service(config, async |service| {
-        let board = board::find(service, &rebuild.board).await?;
-        let periods = rebuild::open_periods(service, &board, rebuild.period.as_ref()).await?;
+    with_service(config, async |instance| {
+        let board = boards::find(&instance.boards, &rebuild.board).await?;
+        let periods = rebuild::open_periods(&instance.store, &board, rebuild.period.as_ref()).await?;
         let (mut failed, mut last) = (0, None);
         for period in &periods {
             let name = format!("{} {}", rebuild.board, period.name());
             let step = |step| print(format!("{name}: {}", told(step)));
-            match rebuild::rebuild(service, period, &act, step).await {
+            match rebuild::rebuild(&instance.store, period, &act, step).await {
                 Ok(outcome) => print(done(&outcome)),
                 Err(error) => {
                     if periods.len() > 1 {

@@ -2,17 +2,16 @@
 
 use clap::Args;
 
-use super::{
-    act::Act,
-    output::{self, thousands},
-    with_service,
-};
 use crate::{
-    Result,
-    board::{self, BoardSlug},
-    closing,
+    Result, boards,
+    cli::{
+        act::Act,
+        output::{self, thousands},
+        with_service,
+    },
     config::{Config, value},
-    period::PeriodSelector,
+    model::{board::BoardSlug, period::PeriodSelector},
+    periods::closing,
 };
 
 /// Which archive to bring up to date, and who does.
@@ -32,9 +31,9 @@ pub(super) struct Refresh {
 pub(super) async fn run(config: &Config, refresh: Refresh) -> Result<()> {
     let act = refresh.act.read()?;
     let spinner = output::spinner("refreshing");
-    let refreshed = with_service(config, async |service| {
-        let board = board::find(service, &refresh.board).await?;
-        closing::refresh(service, &board, &refresh.period, &act).await
+    let refreshed = with_service(config, async |instance| {
+        let board = boards::find(&instance.boards, &refresh.board).await?;
+        closing::refresh(&instance.store, &instance.cache, &board, &refresh.period, &act).await
     })
     .await?;
     spinner.finish_and_clear();

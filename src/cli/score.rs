@@ -2,13 +2,16 @@
 
 use clap::{Args, Subcommand, value_parser};
 
-use super::{act::Act, output, with_service};
 use crate::{
-    Error, Result,
-    board::{self, BoardSlug},
+    Error, Result, boards,
+    cli::{act::Act, output, with_service},
     config::{Config, value},
-    score::{self, Accepted, Event, Outcome, Quarantined},
-    user::{UserId, check_text},
+    model::{
+        board::BoardSlug,
+        score::{Accepted, Event, Outcome, Quarantined},
+        user::{UserId, check_text},
+    },
+    scoring,
 };
 
 /// What can be done with scores.
@@ -85,9 +88,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Submit { user_id, points, board, id, reason, tiebreak } => {
             let event = Event { user_id, points, reason, id, tiebreak, ranks: false };
-            let outcome = with_service(config, async |service| {
-                let board = board::find(service, &board).await?;
-                score::submit(service, &board, vec![event]).await
+            let outcome = with_service(config, async |instance| {
+                let board = boards::find(&instance.boards, &board).await?;
+                scoring::submit(&instance.writers, &instance.rankings, &board, vec![event]).await
             });
             match outcome.await?.pop() {
                 Some(Outcome::Accepted(accepted)) => output::print(text_of(&accepted)),
@@ -100,18 +103,18 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Void { transaction_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_service(config, async |service| {
-                let board = board::find(service, &board).await?;
-                score::void(service, &board, transaction_id, &act).await
+            with_service(config, async |instance| {
+                let board = boards::find(&instance.boards, &board).await?;
+                scoring::void(&instance.rankings, &board, transaction_id, &act).await
             })
             .await?;
             output::print(format!("score transaction {transaction_id} of board {board} is void"))
         }
         Command::Reset { user_id, on: On { board, act } } => {
             let act = act.read()?;
-            with_service(config, async |service| {
-                let board = board::find(service, &board).await?;
-                score::reset(service, &board, &user_id, &act).await
+            with_service(config, async |instance| {
+                let board = boards::find(&instance.boards, &board).await?;
+                scoring::reset(&instance.rankings, &board, &user_id, &act).await
             })
             .await?;
             output::print(format!("player {user_id} starts anew on board {board}"))

@@ -4,17 +4,21 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    by::By,
-    output::{self, table},
-    with_service,
-};
 use crate::{
-    Result, board,
-    board::BoardSlug,
+    Result, boards,
+    cli::{
+        by::By,
+        output::{self, table},
+        with_service,
+    },
     config::{Config, value},
-    period::PeriodState,
-    season::{self, Edge, Season},
+    instance::Instance,
+    model::{
+        board::BoardSlug,
+        period::PeriodState,
+        season::{Edge, Season},
+    },
+    periods::season,
 };
 
 /// What can be done with seasons.
@@ -60,9 +64,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let by = create.by.actor()?;
-            let make = async |service: &_| {
-                let board = board::find(service, &create.board).await?;
-                season::create(service, &board, &create.name, (create.starts_at, create.ends_at), &by).await
+            let make = async |instance: &Instance| {
+                let board = boards::find(&instance.boards, &create.board).await?;
+                season::create(&instance.store, &board, &create.name, (create.starts_at, create.ends_at), &by).await
             };
             let season = with_service(config, make).await?;
             if create.json {
@@ -72,7 +76,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             output::print(format!("season {} of board {} made: {starts_at} to {ends_at}", season.name, create.board))
         }
         Command::List { board: slug, json } => {
-            let list = async |service: &_| season::list(service, &*board::find(service, &slug).await?).await;
+            let list = async |instance: &Instance| {
+                season::list(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
+            };
             let seasons = with_service(config, list).await?;
             if json {
                 return output::print_json(&seasons.iter().map(Line::from).collect::<Vec<_>>());

@@ -2,11 +2,15 @@
 
 use clap::Subcommand;
 
-use super::{
-    output::{self, thousands},
-    with_service,
+use crate::{
+    Result,
+    cli::{
+        output::{self, thousands},
+        with_service,
+    },
+    config::Config,
+    maintenance::secrets,
 };
-use crate::{Result, config::Config, secret};
 
 /// What can be done with secrets.
 #[derive(Debug, Subcommand)]
@@ -20,7 +24,10 @@ pub(super) enum Command {
 /// Does what `command` says.
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     let Command::Seal = command;
-    let secrets = with_service(config, async |service| secret::seal_all(service).await).await?;
+    let secrets = with_service(config, async |instance| {
+        secrets::seal_all(&instance.store, instance.master_keys.as_deref()).await
+    })
+    .await?;
     output::print(format!(
         "{} secrets sealed with the first master key, {} of them just now",
         thousands(secrets.kept),

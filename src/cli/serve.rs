@@ -8,13 +8,14 @@ use std::{
 
 use tokio::{net::TcpSocket, time::timeout};
 
-use super::{output, stop::Stop, with_service};
 use crate::{
     Error, Result,
-    config::{self, Config, Instance},
-    http, secret,
-    service::Service,
-    store,
+    cli::{output, stop::Stop, with_service},
+    config::{self, Config, InstanceFlags},
+    http,
+    instance::Instance,
+    maintenance::secrets,
+    store::pooler,
 };
 
 /// How long what is left may take once the last request is answered, or was given up: scores without a caller, connections.
@@ -32,21 +33,23 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     let mut stop = Stop::listen()?;
     let (settings, http) = (config.for_serving(&serve.instance)?, serve.http()?);
     // Before anything is done in the background.
-    let secrets = with_service(config, async |service| secret::prepare(service).await).await?;
+    let secrets =
+        with_service(config, async |instance| secrets::prepare(&instance.store, instance.master_keys.as_deref()).await)
+            .await?;
     if secrets.in_clear > 0 {
         tracing::warn!(
             webhooks = secrets.in_clear,
             "secrets of webhooks are kept in clear: set CENTILE_MASTER_KEY to have them sealed"
         );
     }
-    store::pooler::check(&settings).await?;
+    pooler::check(&settings).await?;
     if settings.redis_url.is_none() {
         tracing::info!("no REDIS_URL: the in-process cache is used; several instances share nothing but the database");
     }
-    let service = Service::connect(&settings).await?;
-    service.load_indexes(&serve.instance.index_boards, serve.instance.ready_when_indexed).await?;
-    let result = answer(&serve.instance, http, Arc::clone(&service), &mut stop).await;
-    let shut_down = timeout(SHUT_DOWN, service.shut_down()).await;
+    let instance = Instance::connect(&settings).await?;
+    instance.load_indexes(&serve.instance.index_boards, serve.instance.ready_when_indexed).await?;
+    let result = answer(&serve.instance, http, Arc::clone(&instance), &mut stop).await;
+    let shut_down = timeout(SHUT_DOWN, instance.shut_down()).await;
     result?;
     shut_down.map_err(|_| {
         Error::unavailable("PostgreSQL does not answer; scores that nobody waits for any more were given up")
@@ -55,21 +58,21 @@ pub(super) async fn run(config: &Config, serve: &config::Serve) -> Result<()> {
     Ok(())
 }
 
-async fn answer(instance: &Instance, http: http::Settings, service: Arc<Service>, stop: &mut Stop) -> Result<()> {
-    let listener = listen(instance.listen)?;
+async fn answer(flags: &InstanceFlags, http: http::Settings, instance: Arc<Instance>, stop: &mut Stop) -> Result<()> {
+    let listener = listen(flags.listen)?;
     let address = address(&listener)?;
     let scheme = if http.certificate.is_some() { "https" } else { "http" };
-    let server = http::serve(Arc::clone(&service), listener, http)?;
+    let server = http::serve(Arc::clone(&instance), listener, http)?;
     let handle = server.handle();
     let mut server = tokio::spawn(server);
     output::print(format!("listening on {scheme}://{address}"))?;
     tracing::info!(%address, scheme, version = env!("CARGO_PKG_VERSION"), "started");
     let ended = tokio::select! {
         signal = stop.wait() => {
-            tracing::info!(signal, drain_seconds = instance.drain().as_secs(), "stopping");
-            service.leave();
+            tracing::info!(signal, drain_seconds = flags.drain().as_secs(), "stopping");
+            instance.leave();
             // Whoever is in a hurry asks again.
-            timeout(instance.drain(), stop.wait()).await.ok();
+            timeout(flags.drain(), stop.wait()).await.ok();
             handle.stop(true).await;
             server.await
         }

@@ -4,16 +4,18 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{
-    act::Act,
-    by::By,
-    output::{self, fields},
-    with_service,
-};
 use crate::{
     Result,
+    cli::{
+        act::Act,
+        by::By,
+        output::{self, fields},
+        with_service,
+    },
     config::{Config, value},
-    user::{self, Profile, User, UserId},
+    instance::Instance,
+    model::user::{Profile, User, UserId},
+    users,
 };
 
 /// What can be done with players.
@@ -88,33 +90,35 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
 pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Show { player, json } => {
-            let user = with_service(config, async |service| user::find(service, &player.user_id).await).await?;
+            let user =
+                with_service(config, async |instance| users::find(&instance.store, &player.user_id).await).await?;
             if json { output::print_json(&Line::from(&user)) } else { output::print(description(&user)) }
         }
         Command::Set { player, name, avatar, no_avatar, metadata } => {
             // An empty address is none.
             let avatar = if no_avatar { Some(String::new()) } else { avatar };
             let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
-            let put = async |service: &_| user::put(service, &player.user_id, profile).await;
+            let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile).await;
             let (user, is_new) = with_service(config, put).await?;
             let done = if is_new { "made" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))
         }
         Command::Ban(OnPlayer { player, act }) => {
             let act = act.read()?;
-            let ban = async |service: &_| user::ban(service, &player.user_id, &act).await;
+            let ban = async |instance: &Instance| users::ban(&instance.rankings, &player.user_id, &act).await;
             let user = with_service(config, ban).await?;
             output::print(format!("player {} ({}) is banned", user.user_id, user.name))
         }
         Command::Unban(OnPlayer { player, act }) => {
             let act = act.read()?;
-            let unban = async |service: &_| user::unban(service, &player.user_id, &act).await;
+            let unban = async |instance: &Instance| users::unban(&instance.rankings, &player.user_id, &act).await;
             let user = with_service(config, unban).await?;
             output::print(format!("player {} ({}) is not banned", user.user_id, user.name))
         }
         Command::Erase { player, id, by } => {
             let by = by.actor()?;
-            let erase = async |service: &_| user::erase(service, &player.user_id, id.as_deref(), &by).await;
+            let erase =
+                async |instance: &Instance| users::erase(&instance.rankings, &player.user_id, id.as_deref(), &by).await;
             let erased = with_service(config, erase).await?;
             output::print(erased)?;
             output::note("That is the player's id from now on. Scores are kept under it; the rest is gone.");

@@ -4,16 +4,19 @@ use clap::Args;
 use indicatif::ProgressBar;
 use serde_json::Value;
 
-use super::{
-    output::{self, thousands},
-    with_service,
-};
 use crate::{
-    Error, Result,
-    audit::{self, Checked, Depth, Difference},
-    board::{self, BoardSlug},
+    Error, Result, boards,
+    cli::{
+        output::{self, thousands},
+        with_service,
+    },
     config::{Config, value},
-    period::PeriodSelector,
+    maintenance::verify::{self, Depth},
+    model::{
+        audit::{Checked, Difference},
+        board::BoardSlug,
+        period::PeriodSelector,
+    },
 };
 
 /// What to compare, and how closely.
@@ -39,12 +42,15 @@ pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
     let limit = usize::try_from(verify.limit).unwrap_or(usize::MAX);
     let spinner = output::spinner("comparing");
     let mut tally = Tally { spinner: spinner.clone(), limit, periods: 0, different: 0, differences: 0 };
-    with_service(config, async |service| {
+    with_service(config, async |instance| {
         let board = match &verify.board {
-            Some(board) => Some(board::find(service, board).await?),
+            Some(board) => Some(boards::find(&instance.boards, board).await?),
             None => None,
         };
-        audit::verify(service, board.as_deref(), verify.period.as_ref(), depth, |checked| tally.add(&checked)).await
+        verify::verify(&instance.store, &instance.cache, board.as_deref(), verify.period.as_ref(), depth, |checked| {
+            tally.add(&checked)
+        })
+        .await
     })
     .await?;
     spinner.finish_and_clear();

@@ -6,16 +6,21 @@ use chrono::{DateTime, Utc};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{
-    by::By,
-    output::{self, fields},
-    with_service,
-};
 use crate::{
-    Error, Result, board,
-    board::BoardSlug,
-    config::{Config, Hidden, value},
-    webhook::{self, Secret, WebhookUrl},
+    Error, Result, boards,
+    cli::{
+        by::By,
+        output::{self, fields},
+        with_service,
+    },
+    config::{Config, value},
+    delivery::webhook,
+    instance::Instance,
+    model::{
+        board::BoardSlug,
+        hidden::Hidden,
+        webhook::{Secret, WebhookUrl},
+    },
 };
 
 /// What can be done with webhooks.
@@ -106,8 +111,16 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             let (given, by) = (set.secret()?, set.by.actor()?);
             let secret = given.clone().map_or_else(Secret::random, Ok)?;
             let slug = &set.of.board;
-            with_service(config, async |service| {
-                webhook::set(service, &*board::find(service, slug).await?, &set.url, &secret, &by).await
+            with_service(config, async |instance| {
+                webhook::set(
+                    &instance.store,
+                    instance.master_keys.as_deref(),
+                    &*boards::find(&instance.boards, slug).await?,
+                    &set.url,
+                    &secret,
+                    &by,
+                )
+                .await
             })
             .await?;
             if given.is_some() {
@@ -121,7 +134,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             Ok(())
         }
         Command::Show { of: Of { board: slug }, json } => {
-            let find = async |service: &_| webhook::find(service, &*board::find(service, &slug).await?).await;
+            let find = async |instance: &Instance| {
+                webhook::find(&instance.store, &*boards::find(&instance.boards, &slug).await?).await
+            };
             let webhook = with_service(config, find).await?;
             if json {
                 return output::print_json(&Line { board: &slug, url: &webhook.url, created_at: webhook.created_at });
@@ -134,7 +149,9 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
         }
         Command::Remove(Remove { of: Of { board: slug }, by }) => {
             let by = by.actor()?;
-            let remove = async |service: &_| webhook::remove(service, &*board::find(service, &slug).await?, &by).await;
+            let remove = async |instance: &Instance| {
+                webhook::remove(&instance.store, &*boards::find(&instance.boards, &slug).await?, &by).await
+            };
             with_service(config, remove).await?;
             output::print(format!("events of board {slug} are sent nowhere any more"))
         }

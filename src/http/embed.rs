@@ -12,34 +12,38 @@ use actix_web::{
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{
-    Api,
-    cors::Origin,
-    endpoint::Endpoint,
-    page::{self, Rows, TopBody},
-    path::BoardPath,
-    query, text,
-};
 use crate::{
     Error, Result,
-    page::{
-        asset::ELEMENT,
-        embed::{EmbedPage, Look, page as embed_page, problem as problem_page},
-        link::Link,
+    http::{
+        Api,
+        api::{endpoint::Endpoint, text},
+        extract::{path::BoardPath, query},
+        page::{self, Rows, TopBody},
+        pages::{
+            asset::ELEMENT,
+            embed::{EmbedPage, Look, page as embed_page, problem as problem_page},
+            link::Link,
+        },
+        server::cors::Origin,
     },
-    period::PeriodSelector,
+    model::period::PeriodSelector,
 };
 
 /// What the page may do in its frame: look as its style sheets say, run its scripts, ask this service.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'none'; \
      base-uri 'none'; frame-ancestors";
+
 /// Where the script always is; under its other name it never changes.
 const SCRIPT_PATH: &str = "/assets/centile-board.js";
+
 /// How browsers may keep it: what has changed comes to everybody within minutes.
 const SCRIPT_KEPT: &str = "public, max-age=300";
+
 const SCRIPT_KEPT_UNCHANGED: &str = "public, max-age=31536000, immutable";
+
 /// Rows of a frame.
 const LIMIT_DEFAULT: u32 = 10;
+
 const LIMIT_MAX: u32 = 100;
 
 /// The page and its script, which are not part of the API.

@@ -7,6 +7,22 @@
 //! A signed request's signature is checked with the key, and once more with the body, which nobody sees before: so each handler asks for the
 //! key, and whoever takes a body reads it before anything is done.
 
+pub(crate) mod api;
+mod embed;
+pub(crate) mod extract;
+mod live;
+pub(crate) mod metrics;
+mod operation;
+mod ops;
+mod page;
+pub(crate) mod pages;
+pub(crate) mod server;
+
+pub use api::openapi::openapi;
+pub use server::{address::TrustedProxy, cors::Origin, rate::Rate, tls::Certificate};
+
+pub(crate) use api::top::render as render_top;
+
 use std::{
     future::ready,
     net::{SocketAddr, TcpListener},
@@ -28,68 +44,27 @@ use actix_web::{
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Error, Result, board::BoardSlug, service::Service, telemetry};
-
-mod address;
-mod body;
-mod caller;
-mod connection;
-mod cors;
-mod endpoint;
-mod first_layout;
-mod observe;
-mod openapi;
-mod path;
-mod pieces;
-mod problem;
-mod query;
-mod rate;
-mod reply;
-mod room;
-mod seats;
-mod signature;
-mod text;
-mod timestamp;
-mod tls;
-
-mod board;
-mod classic;
-mod distribution;
-mod docs;
-mod embed;
-mod export;
-mod health;
-mod history;
-mod key;
-mod list;
-mod listener;
-mod live;
-mod newcomer;
-mod ops;
-mod page;
-mod period;
-mod quarantine;
-mod season;
-mod standing;
-mod submit;
-mod told;
-mod top;
-mod transaction;
-mod user;
-
-pub use address::TrustedProxy;
-pub use cors::Origin;
-pub use openapi::openapi;
-pub use rate::Rate;
-pub use tls::Certificate;
-pub(crate) use top::render as render_top;
-
-use connection::{Allowed, Watched};
-use endpoint::Endpoint;
-use rate::Rates;
-use room::Room;
-use seats::Seats;
-use tls::Stream;
+use crate::{
+    Error, Result,
+    http::{
+        api::{
+            board, classic, distribution, docs, endpoint::Endpoint, export, health, history, key, list, newcomer,
+            period, quarantine, season, standing, submit, transaction, user,
+        },
+        server::{
+            address,
+            connection::{Allowed, Watched},
+            cors, observe, pieces,
+            rate::{self, Rates},
+            room::Room,
+            seats::Seats,
+            tls::{self, Stream},
+        },
+    },
+    instance::Instance,
+    model::board::BoardSlug,
+    telemetry,
+};
 
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
 /// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
@@ -172,8 +147,8 @@ impl Settings {
 
 /// What every handler is given.
 #[derive(Debug)]
-struct Api {
-    service: Arc<Service>,
+pub(crate) struct Api {
+    instance: Arc<Instance>,
     settings: Settings,
     rates: Arc<Rates>,
     /// Of bodies that come with a key.
@@ -268,7 +243,7 @@ fn may_shake_hands(api: &Api, peer: Option<SocketAddr>) -> bool {
 
 /// Starts to serve the API on `listener`, which the caller has bound (port 0 works). The server runs once it is awaited
 /// or spawned; it stops by its handle and leaves signals alone, which belong to the command line.
-pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -> Result<Server> {
+pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings) -> Result<Server> {
     telemetry::install();
     let failed = |error| Error::Internal(format!("cannot serve on the listening socket: {error}"));
     let address = listener.local_addr().map_err(failed)?;
@@ -285,10 +260,10 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     };
     let rates = Arc::new(Rates::new(settings.key_rate, settings.address_rate));
     let counted = Arc::clone(&rates);
-    service.repeat(rate::FORGOTTEN_EVERY, move || counted.forget());
+    instance.background.repeat(rate::FORGOTTEN_EVERY, move || counted.forget());
     let acceptor = settings.certificate.clone().map(tls::acceptor).transpose()?;
     if let Some(certificate) = settings.certificate.clone() {
-        service.repeat(tls::RENEWED_EVERY, move || certificate.renew());
+        instance.background.repeat(tls::RENEWED_EVERY, move || certificate.renew());
     }
     let bodies = Room::new(settings.bodies_limit_bytes);
     let open_bodies = Room::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
@@ -300,11 +275,11 @@ pub fn serve(service: Arc<Service>, listener: TcpListener, settings: Settings) -
     let builder = builder.max_concurrent_connections(connections);
     let stopping = builder.graceful_shutdown_signal();
     let (stop, ended) = (stopping.clone(), ending.clone());
-    service.attend(async move {
+    instance.background.spawn(async move {
         stop.notified().await;
         ended.cancel();
     });
-    let api = web::Data::new(Api { service, settings, rates, bodies, open_bodies, files, seats, ending });
+    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, seats, ending });
     // As actix' own HttpServer does it, but for the stream, which is watched.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
@@ -354,6 +329,8 @@ mod tests {
         http::{StatusCode, header},
         test,
     };
+
+    use crate::http::api::problem;
 
     use super::*;
 

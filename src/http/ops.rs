@@ -14,22 +14,30 @@ use chrono::Utc;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{
-    Api, caller,
-    endpoint::Endpoint,
-    page::{HTML, POLICY},
-    query,
+use crate::{
+    Error, Result,
+    http::{
+        Api,
+        api::endpoint::Endpoint,
+        extract::{caller, query},
+        operation,
+        page::{HTML, POLICY},
+        pages::ops::page as ops_page,
+    },
 };
-use crate::{Error, Result, operation, page::ops::page as ops_page};
 
 /// Where the page is.
 pub(super) const PATH: &str = "/ops/";
+
 /// Has a browser ask for a name, whatever it may be, and for a password, which is the key.
 const CHALLENGE: HeaderValue =
     HeaderValue::from_static("Basic realm=\"Centile: an admin key as password\", charset=\"UTF-8\"");
+
 /// By which a browser tells where a request comes from, and what for.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
 /// The page, which is not part of the API.
@@ -83,6 +91,6 @@ async fn page(api: &Api, request: &HttpRequest) -> Result<Markup> {
     caller::admin(api, request).await?;
     let query: OpsQuery = query::parse(request)?;
     let chosen = query.board.as_deref().map(str::parse).transpose()?;
-    let operation = operation::read(&api.service, chosen.as_ref()).await?;
+    let operation = operation::read(&api.instance, chosen.as_ref()).await?;
     Ok(ops_page(&operation, Utc::now()))
 }

@@ -15,42 +15,56 @@ use futures::future::join_all;
 use maud::Markup;
 use serde::Deserialize;
 
-use super::{
-    Api, caller, embed, endpoint::Endpoint, ops, path::BoardPath, problem::Problem, query, text, top as top_body,
-};
 use crate::{
-    Error, Result,
-    board::{self, Board, BoardSlug, PeriodKind, Reading},
-    overview,
-    page::{
-        asset::Asset,
-        board::{BoardPage, PlayerShown, page as board_page},
-        home::{Glance, Leaders, page as home_page},
-        link::{FRIENDS_MAX, Link},
-        problem::page as problem_page,
+    Error, Result, boards,
+    http::{
+        Api,
+        api::{endpoint::Endpoint, problem::Problem, text, top as top_body},
+        embed,
+        extract::{caller, path::BoardPath, query},
+        ops,
+        pages::{
+            asset::Asset,
+            board::{BoardPage, PlayerShown, page as board_page},
+            home::{Glance, Leaders, page as home_page},
+            link::{FRIENDS_MAX, Link},
+            problem::page as problem_page,
+        },
     },
-    period::{Period, PeriodSelector},
-    rank::{self, Distribution, PageStart, Row},
-    score, top,
-    user::UserId,
+    model::{
+        board::{Board, BoardSlug, PeriodKind, Reading},
+        period::{Period, PeriodSelector},
+        rank::{Distribution, PageStart, Row},
+        user::UserId,
+    },
+    ranking::{overview, read, top},
+    scoring,
 };
 
 /// What a page may do: look as its style sheet says, run its script, ask this service.
 pub(super) const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; \
      base-uri 'none'; frame-ancestors 'none'";
+
 /// Media type of pages.
 pub(super) const HTML: &str = "text/html; charset=utf-8";
+
 /// A browser uses a file without asking for a year: its name changes with what is in it.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
+
 /// Rows of a page.
 const LIMIT_DEFAULT: u32 = 25;
+
 const LIMIT_MAX: u32 = 100;
+
 /// Boards whose tops the first page shows; of others, the names.
 const GLANCES: usize = 12;
+
 /// Players of each.
 const LEADERS: u32 = 3;
+
 /// Players above and below the one who is looked at.
 const AROUND: u32 = 4;
+
 /// Acts that a player's curve is made of.
 const ACTS: u32 = 200;
 
@@ -96,7 +110,7 @@ async fn home(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
 
 async fn boards(api: &Api, request: &HttpRequest) -> Result<Markup> {
     query::none(request)?;
-    let mut boards = board::list(&api.service).await?;
+    let mut boards = boards::list(&api.instance.store).await?;
     boards.retain(|board| board.reading == Reading::Public);
     let tops = boards.iter().take(GLANCES).map(async |board| {
         let rows = rows(api, board, &PeriodSelector::Current(first_kind(board)), 1, LEADERS).await;
@@ -146,17 +160,17 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
         link.friends.iter().map(|id| id.parse()).collect::<Result<_>>().map_err(|error| error.in_field("friends"))?;
 
     // Each part is exact for a state of its own: of these the page is put together as it comes.
-    let service = &api.service;
+    let instance = &api.instance;
     let (rows, periods, distribution, player, chosen) = futures::join!(
         rows(api, &board, &selector, from, limit),
-        overview::periods(service, &board),
-        overview::distribution(service, &board, &selector),
+        overview::periods(&instance.rankings, &board),
+        overview::distribution(&instance.rankings, &board, &selector),
         player(api, &board, &selector, user.as_ref()),
         async {
             if friends.is_empty() {
                 Ok(None)
             } else {
-                rank::chosen(service, &board, &selector, &friends).await.map(Some)
+                read::chosen(&instance.rankings, &board, &selector, &friends).await.map(Some)
             }
         },
     );
@@ -168,7 +182,7 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     };
     let distribution = match if_known(distribution)? {
         Some(spread) if !is_of_rows(&spread) => {
-            if_known(rank::distribution(service, &board, &selector).await)?.map(Arc::new)
+            if_known(read::distribution(&instance.rankings, &board, &selector).await)?.map(Arc::new)
         }
         spread => spread,
     };
@@ -208,10 +222,10 @@ pub(super) fn first_kind(board: &Board) -> PeriodKind {
 pub(super) async fn rows(api: &Api, board: &Board, selector: &PeriodSelector, from: u64, limit: u32) -> Result<Rows> {
     let broken = |error| Error::Internal(format!("a top list cannot be read: {error}"));
     if from == 1 {
-        let top = top::top(&api.service, board, selector, limit, top_body::render).await?;
+        let top = top::top(&api.instance.rankings, board, selector, limit, top_body::render).await?;
         return Ok(Rows { top: serde_json::from_str(&top.body).map_err(broken)?, stale_for: top.stale_for });
     }
-    let page = rank::page(&api.service, board, selector, PageStart::Position(from), limit).await?;
+    let page = read::page(&api.instance.rankings, board, selector, PageStart::Position(from), limit).await?;
     let top = TopBody { period: page.header.period, players: page.header.players, scores: page.rows };
     Ok(Rows { top, stale_for: None })
 }
@@ -224,10 +238,10 @@ async fn player(
     user: Option<&UserId>,
 ) -> Result<Option<PlayerShown>> {
     let Some(user) = user else { return Ok(None) };
-    let service = &api.service;
+    let instance = &api.instance;
     let (standing, acts) = futures::join!(
-        rank::standing(service, board, selector, user, AROUND),
-        score::history(service, board, user, ACTS, None)
+        read::standing(&instance.rankings, board, selector, user, AROUND),
+        scoring::history(&instance.store, board, user, ACTS, None)
     );
     Ok(Some(match standing {
         Ok(standing) => PlayerShown::Standing(Box::new(standing), acts.map(|(acts, _)| acts).unwrap_or_default()),

@@ -6,12 +6,14 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::text;
 use crate::{
     Error, Result,
-    board::{Board, Ties},
-    scoring::{Refusal, Violation},
-    user::{UserId, check_text},
+    import::text,
+    model::{
+        board::{Board, Ties},
+        user::{UserId, check_text},
+    },
+    rules::{Refusal, Violation},
 };
 
 /// 2000-01-01 00:00 UTC in seconds since 1970: no rank key holds an earlier time.

@@ -7,19 +7,22 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{Line, Progress, Rejects, event::Event};
 use crate::{
     Error, Result,
-    board::Board,
-    layout,
-    score::lane_of,
-    scoring::{self, Answer, Refusal, Source, Submitted},
-    service::Service,
+    import::{Line, Progress, Rejects, event::Event},
+    maintenance::rebalance,
+    model::board::Board,
+    rules::{Refusal, Source},
+    scoring::{
+        lane_of,
+        write::{self, Answer, Submitted},
+    },
     store::Store,
 };
 
 /// Batches that are written at the same time, of however many lanes: more would only wait for each other.
 pub(super) const BATCHES_AT_ONCE: u32 = 6;
+
 /// Batches that may wait for each lane.
 const BATCHES_AHEAD: usize = 2;
 
@@ -44,14 +47,14 @@ struct Shared {
 
 impl Lanes {
     pub(super) fn start(
-        service: &Service,
+        store: &Store,
         board: &Arc<Board>,
         batch_size: usize,
         rejects: &Arc<Rejects>,
         progress: &Arc<Progress>,
     ) -> Self {
         let shared = Arc::new(Shared {
-            store: service.store.clone(),
+            store: store.clone(),
             board: Arc::clone(board),
             rejects: Arc::clone(rejects),
             progress: Arc::clone(progress),
@@ -92,14 +95,14 @@ impl Lanes {
             result = result.and(ended);
         }
         result?;
-        layout::keep_board(&self.shared.store, self.board.id).await.map(drop)
+        rebalance::keep_board(&self.shared.store, self.board.id).await.map(drop)
     }
 }
 
 impl Shared {
     /// Writes the batches of one lane, until there are no more or one fails.
     async fn write_lane(self: Arc<Self>, lane: i16, mut batches: mpsc::Receiver<Vec<Line>>) -> Result<()> {
-        let mut lane = scoring::Lane::new(self.board.id, lane);
+        let mut lane = write::Lane::new(self.board.id, lane);
         while let Some(lines) = batches.recv().await {
             if lines.is_empty() {
                 continue;

@@ -19,10 +19,13 @@ pub use source::{Format, Source};
 
 use std::sync::Arc;
 
-use crate::{Result, act::Actor, board::Board, scoring::Refusal, service::Service};
-use event::Event;
-use lane::Lanes;
-use prepare::Preparation;
+use crate::{
+    Result,
+    import::{event::Event, lane::Lanes, prepare::Preparation},
+    model::{act::Actor, board::Board},
+    rules::Refusal,
+    store::Store,
+};
 
 /// Connections for writing that an import makes use of: one for each batch under way, one for what batches need first.
 pub const WRITE_CONNECTIONS: u32 = lane::BATCHES_AT_ONCE + 1;
@@ -53,7 +56,7 @@ pub(crate) struct Line {
 /// the final counts afterwards. An error ends the import where it is: what was accepted by then stays, and lines with an id
 /// may be imported again without counting twice.
 pub async fn run(
-    service: &Service,
+    store: &Store,
     board: &Arc<Board>,
     name: &str,
     source: Source,
@@ -62,10 +65,10 @@ pub async fn run(
     progress: &Arc<Progress>,
 ) -> Result<()> {
     let rejects = Arc::new(rejects);
-    service.store.ensure_ledger_months().await?;
-    let mut announced = service.store.begin_import(board.id, name, &options.by).await?;
-    let mut preparation = Preparation::new(&service.store, board, options.update_names).await?;
-    let mut lanes = Lanes::start(service, board, options.batch_size, &rejects, progress);
+    store.ensure_ledger_months().await?;
+    let mut announced = store.begin_import(board.id, name, &options.by).await?;
+    let mut preparation = Preparation::new(store, board, options.update_names).await?;
+    let mut lanes = Lanes::start(store, board, options.batch_size, &rejects, progress);
     let mut chunks = source.read(Arc::clone(board));
     let result = async {
         while let Some(chunk) = chunks.recv().await {
@@ -88,5 +91,5 @@ pub async fn run(
     let result = result.await;
     // A lane that failed says why; that nobody took its events any more is only a consequence.
     lanes.finish().await.and(result).and(rejects.flush())?;
-    service.store.end_import(announced).await
+    store.end_import(announced).await
 }

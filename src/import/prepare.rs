@@ -7,15 +7,16 @@ use std::{
 
 use chrono::{DateTime, Datelike as _, Months, NaiveDate, NaiveTime, Utc};
 
-use super::Line;
 use crate::{
     Error, Result,
-    board::{Board, PeriodKind},
+    import::Line,
+    model::board::{Board, PeriodKind},
     store::Store,
 };
 
 /// Times that are handed over in one transaction to have their periods opened: it stops all writers of the board.
 const TIMES_AT_ONCE: usize = 8;
+
 /// How often the same times are looked at. A UTC date touches few days of any zone, so few times are enough.
 const MOST_ROUNDS: usize = 50;
 

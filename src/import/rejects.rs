@@ -6,8 +6,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use super::Progress;
-use crate::{Error, Result};
+use crate::{Error, Result, import::Progress};
 
 /// Where the lines go that could not be taken: CSV with the columns `line`, `reason` and `raw`, the line as it stood in the
 /// file (bytes that are not UTF-8 replaced). Nearly in the order of the file.

@@ -4,18 +4,23 @@ use std::{io::Read, path::Path, sync::Arc};
 
 use tokio::sync::mpsc;
 
-use super::{
-    Line, Progress,
-    event::{self, Column},
-    progress::CountedReader,
-    text::{Lines, Text},
+use crate::{
+    Error, Result,
+    import::{
+        Line, Progress,
+        event::{self, Column},
+        progress::CountedReader,
+        text::{Lines, Text},
+    },
+    model::board::Board,
 };
-use crate::{Error, Result, board::Board};
 
 /// Lines that are handed on together, at most.
 const CHUNK_LINES: usize = 4_000;
+
 /// Bytes of lines that are handed on together, about.
 const CHUNK_BYTES: usize = 1 << 20;
+
 /// Chunks that may wait.
 const CHUNKS_AHEAD: usize = 2;
 

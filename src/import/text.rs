@@ -11,8 +11,10 @@ use std::{
 
 /// Longest line or record. The longest that can be taken has some 700 bytes; JSON may write each of them as six.
 const MAX_BYTES: usize = 65_536;
+
 /// How much is kept of a longer one.
 const KEPT_BYTES: usize = 1_000;
+
 /// What a text editor may put before the first line.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 

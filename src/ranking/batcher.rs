@@ -3,6 +3,10 @@
 //! A request joins only a batch that starts after it arrived. So an answer read by the batch holds
 //! everything that was acknowledged before the request. An uncontended request starts at once.
 
+mod answer;
+
+pub(super) use answer::Answer;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     thread,
@@ -11,10 +15,7 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-pub(super) use answer::Answer;
-use answer::Callers;
-
-mod answer;
+use crate::ranking::batcher::answer::Callers;
 
 /// Calls of `yield_now` after a batch of several requests, so that returning callers join the next
 /// one.

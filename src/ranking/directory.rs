@@ -16,8 +16,10 @@ mod tests;
 
 use std::hash::{BuildHasher, RandomState};
 
-use arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, Record, header, units};
-use table::AddressTable;
+use crate::ranking::directory::{
+    arena::{ADDRESSABLE_BYTES, Arena, CHUNK_BYTES, Record, header, units},
+    table::AddressTable,
+};
 
 /// Memory of a user with short texts. [`Directory::reserve`] expects no more users than fit.
 const EXPECTED_USER_BYTES: usize = 40;

@@ -7,19 +7,15 @@
 //! With 10 million players the order has about 52,000 entries. Inserting or removing a block
 //! shifts them, which takes about 30 microseconds and happens once in hundreds of changes.
 
-use std::cmp::Ordering;
-use std::fmt;
-use std::mem::size_of;
-
-use block::BlockStore;
-use order::BlockOrder;
-use user_map::UserMap;
-
 mod block;
 mod order;
 #[cfg(test)]
 mod tests;
 mod user_map;
+
+use std::{cmp::Ordering, fmt, mem::size_of};
+
+use crate::ranking::index::{block::BlockStore, order::BlockOrder, user_map::UserMap};
 
 /// Total order of the players of a ranking; the larger key is the better one.
 ///

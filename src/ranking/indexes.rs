@@ -4,6 +4,8 @@
 //! database has reached, and reads from memory. The round also proves which rankings are current.
 //! So an answer is as fresh as a separate SQL statement.
 
+mod rounds;
+
 use std::{
     collections::HashMap,
     sync::{
@@ -24,15 +26,16 @@ use tokio_util::{
     task::{AbortOnDropHandle, TaskTracker},
 };
 
-use super::{
-    batcher::{Answer, Batcher},
-    index::{RankIndex, RankKey},
-    load,
-    users::Users,
-};
 use crate::{
     Error, Result,
-    rank::AnsweredBy,
+    model::rank::AnsweredBy,
+    ranking::{
+        batcher::{Answer, Batcher},
+        index::{RankIndex, RankKey},
+        indexes::rounds::Rounds,
+        load,
+        users::Users,
+    },
     store::{
         Store,
         index::{BoardState, Changes, CurrentRanking, StoredProfile},
@@ -41,27 +44,31 @@ use crate::{
     },
 };
 
-mod rounds;
-
-use rounds::Rounds;
-
 /// Rounds of one board that run at the same time.
 const ROUNDS_AT_ONCE: usize = 1;
+
 /// How long a request waits for a round before SQL may answer it.
 const LAG_MAX: Duration = Duration::from_millis(50);
+
 /// SQL reads of a board at the same time while its index loads or lags.
 const SQL_AT_ONCE: usize = 4;
+
 /// An index is kept current in the background while it was read within this time.
 const KEPT_CURRENT_FOR: Duration = Duration::from_mins(10);
+
 /// How often the background looks at each board.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
 /// An index that was read within this time is not dropped to make room for another, unless all
 /// together exceed the bound.
 const IN_USE_FOR: Duration = Duration::from_mins(1);
+
 /// Time from a failed or refused load to the next attempt. SQL answers meanwhile.
 const RETRY_AFTER: Duration = Duration::from_mins(1);
+
 /// Bytes per player that must be free before a load starts.
 const EXPECTED_BYTES: u64 = 48;
+
 /// Largest share of the memory for indexes, as numerator and denominator; the directory gets the
 /// rest.
 const INDEX_SHARE: (u64, u64) = (3, 4);
@@ -336,7 +343,7 @@ impl Indexes {
         let board = self.board(board_id);
         for named in self.store.indexable_rankings(board_id).await? {
             let name = match named.kind {
-                crate::board::PeriodKind::AllTime => format!("{slug}/all_time"),
+                crate::model::board::PeriodKind::AllTime => format!("{slug}/all_time"),
                 kind => format!("{slug}/{}:{}", kind.name(), named.label),
             };
             self.start_load(&board, named.ranking, name.into());

@@ -8,12 +8,12 @@ use std::{
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{
-    index::{RankIndex, RankKey},
-    indexes::{Indexes, Loaded},
-};
 use crate::{
     Error, Result,
+    ranking::{
+        index::{RankIndex, RankKey},
+        indexes::{Indexes, Loaded},
+    },
     store::{
         index::{LoadSnapshot, NamedRanking},
         period::RankingRef,
@@ -23,18 +23,25 @@ use crate::{
 
 /// Instances take turns at rankings with at least as many players.
 const EXCLUSIVE_FROM_PLAYERS: u64 = 100_000;
+
 /// How often an instance looks whether it is its turn.
 const RETRY_LOCK_EVERY: Duration = Duration::from_millis(500);
+
 /// An instance waits no longer than this for its turn.
 const MAX_WAIT: Duration = Duration::from_mins(5);
+
 /// Limits for a load's rounds. They exceed a read's limits because no request waits for the load.
 const CATCH_UP_LIMITS: (i32, i64) = (1_000_000, 500_000);
+
 /// Publish an index after a round with at most this many changed users.
 const MAX_LAG_USERS: usize = 2_000;
+
 /// A load fails after this many rounds.
 const MAX_ROUNDS: usize = 100;
+
 /// Profiles that go into the directory at once.
 const PROFILES_AT_ONCE: usize = 1_000;
+
 /// Skip the bulk copy if at most this percentage of profiles is missing; reads fetch them.
 const FEW_MISSING: usize = 10;
 

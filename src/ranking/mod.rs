@@ -1,14 +1,96 @@
 //! Rankings of open periods: in memory as rank indexes, and by SQL while there is none.
 
+pub(crate) mod acknowledged;
 mod batcher;
+pub(crate) mod counts;
+pub(crate) mod cursor;
 mod directory;
+pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod frozen;
 mod index;
 mod indexes;
 mod load;
 pub(crate) mod memory;
 mod open;
+pub(crate) mod overview;
+pub(crate) mod period;
+pub(crate) mod read;
 mod sql;
+pub(crate) mod top;
 mod users;
 
 pub(crate) use indexes::{IndexStatus, Indexes};
 pub(crate) use open::{Open, rank_changes};
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    Result,
+    background::Background,
+    cache::Cache,
+    ranking::{
+        acknowledged::Acknowledged, counts::CountsCache, overview::Overviews, period::PeriodCache, top::TopCache,
+    },
+    store::Store,
+};
+
+/// What all reads of an instance share: connections, indexes and caches.
+#[derive(Debug)]
+pub struct Rankings {
+    pub(crate) store: Store,
+    pub(crate) cache: Cache,
+    pub(crate) indexes: Arc<Indexes>,
+    pub(crate) acknowledged: Arc<Acknowledged>,
+    periods: PeriodCache,
+    counts: CountsCache,
+    overviews: Overviews,
+    tops: TopCache,
+    background: Background,
+}
+
+impl Rankings {
+    /// Nothing is cached yet. Rank indexes and the user directory may take `index_memory` bytes; 0
+    /// turns them off. A read that others share waits for it up to `patience`.
+    pub(crate) fn new(
+        store: Store,
+        cache: Cache,
+        index_memory: u64,
+        patience: Duration,
+        background: &Background,
+    ) -> Self {
+        let indexes = Indexes::new(store.clone(), index_memory, &background.tasks, &background.stopping);
+        if index_memory > 0 {
+            background.spawn(Arc::clone(&indexes).keep());
+        }
+        Self {
+            store,
+            cache,
+            indexes,
+            acknowledged: Arc::default(),
+            periods: PeriodCache::default(),
+            counts: CountsCache::default(),
+            overviews: Overviews::new(patience),
+            tops: TopCache::default(),
+            background: background.clone(),
+        }
+    }
+
+    /// Records that everything in a board's ledger now may have been acknowledged by this instance.
+    pub(crate) async fn acknowledge_all(&self, board_id: i32) -> Result<()> {
+        for (lane, batch) in self.store.batches(board_id).await?.into_iter().enumerate() {
+            self.acknowledged.raise(board_id, lane, batch);
+        }
+        Ok(())
+    }
+
+    /// Drops frozen tops of closed periods from this process.
+    pub(crate) fn forget_frozen_tops(&self) {
+        self.tops.forget_all();
+    }
+
+    /// Drops what a selector meant, after it was replaced.
+    pub(crate) fn forget_period(&self, board_id: i32, selector: &crate::model::period::PeriodSelector) {
+        self.periods.forget(board_id, selector);
+    }
+}

@@ -8,17 +8,20 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures::{StreamExt as _, stream::FuturesUnordered};
 
-use super::{
-    index::RankKey,
-    indexes::{Access, Loaded, View, key_of},
-};
 use crate::{
     Result,
-    board::{Board, Order, Ties},
-    period::{self, Meant, PeriodSelector},
-    rank::{Bar, Row},
-    scoring::{Standing, reached_at},
-    service::Service,
+    model::{
+        board::{Board, Order, Ties},
+        period::PeriodSelector,
+        rank::{Bar, Row},
+    },
+    ranking::{
+        Rankings,
+        index::RankKey,
+        indexes::{Access, Loaded, View, key_of},
+        period::{self, Meant},
+    },
+    rules::{Standing, reached_at},
     store::{
         period::{MeantPeriod, RankingRef, Source},
         rank::{RankingState, StoredKey, StoredPlayer, StoredRow, StoredStanding},
@@ -29,7 +32,7 @@ use crate::{
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Open<'a> {
     /// The instance.
-    pub(crate) service: &'a Service,
+    pub(crate) rankings: &'a Rankings,
     /// The board.
     pub(crate) board: &'a Board,
     /// The period.
@@ -67,7 +70,7 @@ struct Found {
 
 impl Open<'_> {
     async fn access(&self) -> Result<Access> {
-        self.service.indexes.access(self.board.slug.as_str(), self.meant, self.ranking, self.is_shared).await
+        self.rankings.indexes.access(self.board.slug.as_str(), self.meant, self.ranking, self.is_shared).await
     }
 
     /// The state alone.
@@ -75,7 +78,7 @@ impl Open<'_> {
         match self.access().await? {
             Access::Index(view) => Ok(view.read(Loaded::state)),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.service.store.ranking_state(self.meant, self.ranking).await,
+            Access::Sql(_permit) => self.rankings.store.ranking_state(self.meant, self.ranking).await,
         }
     }
 
@@ -84,7 +87,7 @@ impl Open<'_> {
         match self.access().await? {
             Access::Index(view) => self.rows(&view, limit, |_| from.max(1).unsigned_abs()).await,
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.service.store.page(self.meant, self.ranking, from, limit).await,
+            Access::Sql(_permit) => self.rankings.store.page(self.meant, self.ranking, from, limit).await,
         }
     }
 
@@ -104,7 +107,7 @@ impl Open<'_> {
                 self.rows(&view, limit, below).await
             }
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.service.store.page_after(self.meant, self.ranking, key, limit).await,
+            Access::Sql(_permit) => self.rankings.store.page_after(self.meant, self.ranking, key, limit).await,
         }
     }
 
@@ -152,7 +155,7 @@ impl Open<'_> {
                 Ok(standing_of(&found, rows.collect(), user_id).map(|standing| (state, standing)))
             }
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => super::sql::standing(self, user_id, around).await,
+            Access::Sql(_permit) => crate::ranking::sql::standing(self, user_id, around).await,
         }
     }
 
@@ -167,7 +170,7 @@ impl Open<'_> {
                 (found.state, rows)
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.service.store.chosen(self.meant, self.ranking, user_ids).await,
+            Access::Sql(_permit) => self.rankings.store.chosen(self.meant, self.ranking, user_ids).await,
         }
     }
 
@@ -177,7 +180,7 @@ impl Open<'_> {
         match self.access().await? {
             Access::Index(view) => self.live_from(&view, limit, user_ids, around).await,
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => super::sql::live(self, limit, user_ids, around).await,
+            Access::Sql(_permit) => crate::ranking::sql::live(self, limit, user_ids, around).await,
         }
     }
 
@@ -223,7 +226,7 @@ impl Open<'_> {
                 (loaded.state(revision), above + 1)
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.service.store.newcomer(self.meant, self.ranking, score).await,
+            Access::Sql(_permit) => self.rankings.store.newcomer(self.meant, self.ranking, score).await,
         }
     }
 
@@ -235,7 +238,7 @@ impl Open<'_> {
                 (loaded.state(revision), (percentiles(loaded, order), histogram(loaded, order)))
             })),
             Access::Replaced => Ok(None),
-            Access::Sql(_permit) => self.service.store.distribution(self.meant, self.ranking).await,
+            Access::Sql(_permit) => self.rankings.store.distribution(self.meant, self.ranking).await,
         }
     }
 
@@ -289,14 +292,14 @@ impl Open<'_> {
 
 /// For each standing: the current rank, and the rank of its previous key.
 pub(crate) async fn rank_changes(
-    service: &Service,
+    rankings: &Rankings,
     board: &Board,
     standings: &[&Standing],
 ) -> Result<Vec<(Option<u64>, Option<u64>)>> {
     let names: BTreeSet<&String> = standings.iter().map(|standing| &standing.period).collect();
     // At the same time, so that all periods share one round.
     let mut found: FuturesUnordered<_> =
-        names.into_iter().map(|name| async move { (name, access_of(service, board, name).await) }).collect();
+        names.into_iter().map(|name| async move { (name, access_of(rankings, board, name).await) }).collect();
     let mut views: HashMap<&str, View> = HashMap::new();
     while let Some((name, access)) = found.next().await {
         match access? {
@@ -307,7 +310,7 @@ pub(crate) async fn rank_changes(
             // to the end of the statement.
             _permit => {
                 drop(found);
-                return service.store.rank_changes(board.id, standings).await;
+                return rankings.store.rank_changes(board.id, standings).await;
             }
         }
     }
@@ -317,16 +320,16 @@ pub(crate) async fn rank_changes(
     };
     match standings.iter().map(change).collect() {
         Some(changes) => Ok(changes),
-        None => service.store.rank_changes(board.id, standings).await,
+        None => rankings.store.rank_changes(board.id, standings).await,
     }
 }
 
-async fn access_of(service: &Service, board: &Board, name: &str) -> Result<Option<Access>> {
+async fn access_of(rankings: &Rankings, board: &Board, name: &str) -> Result<Option<Access>> {
     let selector: PeriodSelector = name.parse()?;
-    let Ok(Meant::Players(meant, Source::Live(ranking))) = period::meant(service, board, &selector).await else {
+    let Ok(Meant::Players(meant, Source::Live(ranking))) = period::meant(rankings, board, &selector).await else {
         return Ok(None);
     };
-    service.indexes.access(board.slug.as_str(), &meant, ranking, false).await.map(Some)
+    rankings.indexes.access(board.slug.as_str(), &meant, ranking, false).await.map(Some)
 }
 
 /// A player's rank, and the rank that an earlier key of the player would have now; `None` for a

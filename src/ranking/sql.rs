@@ -3,12 +3,16 @@
 
 use std::sync::Arc;
 
-use super::open::{LiveState, Open};
 use crate::{
     Error, Result,
-    counts::KnownCounts,
-    period::Period,
-    rank::{AnsweredBy, Row},
+    model::{
+        period::Period,
+        rank::{AnsweredBy, Row},
+    },
+    ranking::{
+        counts::KnownCounts,
+        open::{LiveState, Open},
+    },
     store::rank::{BucketStanding, Question, RankingState, StoredPlayer, StoredStanding},
     telemetry::{self, Origin},
 };
@@ -19,16 +23,16 @@ pub(super) async fn standing(
     user_id: &str,
     around: i32,
 ) -> Result<Option<(RankingState, StoredStanding)>> {
-    let Open { service, meant, ranking, .. } = *open;
+    let Open { rankings, meant, ranking, .. } = *open;
     let question = Question { ranking, meant_from: meant.meant_from, meant_until: meant.meant_until, around };
-    let known = service.counts.known(service, ranking).await?;
+    let known = rankings.counts.known(rankings, ranking).await?;
     let version = known.as_ref().map(|known| &known.version);
-    let found = service.store.standings(&question, &[user_id.to_owned()], version).await?;
+    let found = rankings.store.standings(&question, &[user_id.to_owned()], version).await?;
     let Some(mut found) = found else { return Ok(None) };
     let counts = match (found.counts, known) {
         (Some(counts), _) => {
             telemetry::count_read("counts", Origin::Database);
-            service.counts.learn(service, ranking, found.version, counts)
+            rankings.counts.learn(rankings, ranking, found.version, counts)
         }
         (None, Some(known)) if known.version == found.version => {
             telemetry::count_read("counts", Origin::Here);
@@ -36,7 +40,7 @@ pub(super) async fn standing(
         }
         // The cached counts are of another epoch. Retry without them.
         _ => {
-            service.counts.forget(ranking);
+            rankings.counts.forget(ranking);
             return Ok(None);
         }
     };
@@ -55,7 +59,7 @@ pub(super) async fn standing(
 /// statement.
 pub(super) async fn live(open: &Open<'_>, limit: u32, user_ids: &[String], around: u32) -> Result<Option<LiveState>> {
     let (limit, around) = (i32::try_from(limit).unwrap_or(i32::MAX), i32::try_from(around).unwrap_or(i32::MAX));
-    let found = open.service.store.live(open.meant, open.ranking, limit, user_ids, around).await?;
+    let found = open.rankings.store.live(open.meant, open.ranking, limit, user_ids, around).await?;
     let Some(found) = found else { return Ok(None) };
     let counts = Arc::new(KnownCounts::of(found.state.version.clone(), found.counts));
     let standings = found.standings.into_iter().map(|one| standing_of(&open.meant.period, one, &counts));

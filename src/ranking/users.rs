@@ -12,12 +12,12 @@ use std::{
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
-use super::{
-    batcher::{Batcher, Work},
-    directory::{Directory, Profile},
-};
 use crate::{
     Error, Result,
+    ranking::{
+        batcher::{Batcher, Work},
+        directory::{Directory, Profile},
+    },
     store::{Store, index::StoredProfile},
 };
 

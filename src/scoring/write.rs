@@ -5,14 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 
-use super::{
-    decide::{Decided, Decisions, MissingPeriods, Pending, Source, decide},
-    facts::{Accepted, KnownAnswer},
-    refusal::{Refusal, Violation},
-};
 use crate::{
     Error, Result,
-    layout::Layouts,
+    model::layout::Layouts,
+    rules::{Accepted, Decided, Decisions, KnownAnswer, MissingPeriods, Pending, Refusal, Source, Violation, decide},
     store::{
         Store,
         batch::{Committed, Outcome},

@@ -4,14 +4,14 @@
 
 use sqlx::types::Json;
 
-use super::{
-    Store,
-    period::{ArchiveRef, MeantPeriod},
-    rank::{StoredKey, StoredPlayer, StoredRow, StoredStanding},
-};
 use crate::{
     Error, Result,
-    rank::{Bar, Row},
+    model::rank::{Bar, Row},
+    store::{
+        Store,
+        period::{ArchiveRef, MeantPeriod},
+        rank::{StoredKey, StoredPlayer, StoredRow, StoredStanding},
+    },
 };
 
 /// What every statement about an archive says beside its answer.

@@ -2,10 +2,10 @@
 
 use sqlx::{PgConnection, types::Json};
 
-use super::{Store, rank::Version};
 use crate::{
     Result,
-    audit::{CountDifference, Difference},
+    model::audit::{CountDifference, Difference},
+    store::{Store, rank::Version},
 };
 
 /// A period that has something to be compared: a ranking or an archive.

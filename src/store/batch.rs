@@ -6,19 +6,22 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::{DateTime, Utc};
 use sqlx::{postgres::types::PgInterval, types::Json};
 
-use super::{Store, pool::Held};
 use crate::{
     Error, Result,
-    board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
-    layout::{Key, Layout, Layouts, PLACES},
-    scoring::{
+    model::{
+        board::{GainMax, Mode, OnViolation, Order, PeriodKind, Ties},
+        layout::{Key, Layout, Layouts, PLACES},
+    },
+    rules::{
         Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
         Player, Rule, Rules, Source, Standing, Violation, limited_periods,
     },
+    store::{Store, pool::Held},
 };
 
 /// Days for which callers' ids are kept, from HTTP. Those of imports are kept for ever.
 const KEEP_IDS_DAYS: i32 = 7;
+
 /// The state that a batch begins with.
 #[derive(Debug)]
 pub(crate) struct Begun {

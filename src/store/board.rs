@@ -4,11 +4,13 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::Store;
 use crate::{
     Error, Result,
-    act::Actor,
-    board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, Ties},
+    model::{
+        act::Actor,
+        board::{Board, BoardChange, Mode, NewBoard, OnViolation, Order, PeriodKind, Reading, Ties},
+    },
+    store::Store,
 };
 
 /// A row of `centile.boards`.

@@ -5,11 +5,15 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, Executor as _, PgConnection};
 
-use super::{Store, period};
-use crate::{Result, act::Act, period::PeriodState};
+use crate::{
+    Result,
+    model::{act::Act, period::PeriodState},
+    store::{Store, period},
+};
 
 /// How long the lock of whoever closes is waited for: a process that was killed lets go of it within a moment.
 const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
 const LOCK_TRIED_EVERY: Duration = Duration::from_millis(100);
 
 /// A period that is over and not closed.

@@ -1,7 +1,6 @@
 //! How a rank is made up.
 
-use super::Store;
-use crate::{Result, explain::Step};
+use crate::{Result, model::explain::Step, store::Store};
 
 impl Store {
     /// The steps on the way to a player's rank.

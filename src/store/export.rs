@@ -5,22 +5,28 @@ use std::time::Duration;
 use sqlx::{Executor as _, PgConnection};
 use tokio::time::timeout;
 
-use super::{
-    Store, WAY_BACK,
-    archive::ArchiveState,
-    period::{MeantPeriod, Source},
-    rank::{RankingState, Version},
+use crate::{
+    Error, Result,
+    model::{export::Line, rank::AnsweredBy},
+    store::{
+        Store, WAY_BACK,
+        archive::ArchiveState,
+        period::{MeantPeriod, Source},
+        rank::{RankingState, Version},
+    },
 };
-use crate::{Error, Result, export::Line, rank::AnsweredBy};
 
 /// Rows of a stretch: some hundred kilobytes, and some milliseconds.
 const STRETCH: i32 = 2_000;
+
 /// How long a stretch may take: past that the server is frozen, or cut off. From a disk that has to seek for each player it is some
 /// ten seconds.
 const READ_WITHIN: Duration = Duration::from_secs(30);
+
 /// One state from the first row to the last, and plans as readers have them: each statement is a look-up that no value changes. By the name
 /// whoever looks for what keeps vacuum waiting finds it.
 const BEGIN: &str = "SET application_name = 'centile export';
+
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
     SET LOCAL plan_cache_mode = force_generic_plan;
     SET LOCAL enable_seqscan = off;

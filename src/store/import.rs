@@ -2,8 +2,7 @@
 
 use sqlx::{Connection as _, PgConnection};
 
-use super::Store;
-use crate::{Error, Result, act::Actor};
+use crate::{Error, Result, model::act::Actor, store::Store};
 
 /// An import that closers wait for: as long as this connection lives, others see that the import does.
 #[derive(Debug)]

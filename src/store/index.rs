@@ -12,24 +12,31 @@ use futures::TryStreamExt as _;
 use sqlx::{Executor as _, PgConnection};
 use tokio::{task::yield_now, time::timeout};
 
-use super::{Store, period::RankingRef, pool::Held, rank::Version};
-use crate::{Error, Result, board::PeriodKind};
+use crate::{
+    Error, Result,
+    model::board::PeriodKind,
+    store::{Store, period::RankingRef, pool::Held, rank::Version},
+};
 
 /// How long a load waits for the next rows: past that the server is frozen, or cut off.
 const NEXT_ROWS: Duration = Duration::from_secs(30);
 
 /// Messages with rows between two yields of a load: about a millisecond.
 const YIELD_EVERY: u32 = 1_024;
+
 /// Idle connections that an instance keeps out of the pool for its next rounds.
 const KEPT_MAX: usize = 2;
+
 /// How long such a connection may be idle. A longer idle one goes back to the pool, which tests it.
 const KEPT_FOR: Duration = Duration::from_secs(10);
+
 /// Rounds after which a connection goes back to the pool, so that other boards and names have their
 /// turn.
 const ROUNDS_MAX: u32 = 64;
 
 /// Reads one snapshot, with keys in index order.
 const BEGIN_LOAD: &str = "SET application_name = 'centile index';
+
     BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
     SET LOCAL max_parallel_workers_per_gather = 0;
     SET LOCAL enable_bitmapscan = off;
@@ -205,7 +212,7 @@ impl Store {
             .map(|row| {
                 Ok(NamedRanking {
                     ranking: RankingRef { board, period_id: row.period_id, ranking_id: row.ranking_id },
-                    kind: super::period::kind(&row.kind)?,
+                    kind: crate::store::period::kind(&row.kind)?,
                     label: row.label,
                 })
             })

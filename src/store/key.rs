@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Store;
 use crate::{
     Result,
-    act::Actor,
-    board::BoardSlug,
-    key::{Key, NewKey},
+    model::{
+        act::Actor,
+        board::BoardSlug,
+        key::{Key, NewKey},
+    },
+    store::Store,
 };
 
 /// A key, what its secret is compared with, and what its requests are signed with.

@@ -1,7 +1,6 @@
 //! Layouts in the database: each step is one short transaction under the board's structure lock.
 
-use super::Store;
-use crate::{Error, Result};
+use crate::{Error, Result, store::Store};
 
 /// The players of a ranking by bucket, in one snapshot.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl Store {
         Ok(rankings)
     }
 
-    /// Players of the fullest bucket of a ranking in units, as [`crate::layout`] counts them: a
+    /// Players of the fullest bucket of a ranking in units, as [`crate::maintenance::rebalance`] counts them: a
     /// hundredth of the players, at least 1,000.
     pub(crate) async fn bucket_skew(&self, ranking_id: i64) -> Result<f64> {
         let skew = sqlx::query_scalar!(

@@ -1,7 +1,5 @@
 //! The only callers of sqlx, a file per domain noun.
 
-pub mod migrate;
-
 pub(crate) mod archive;
 pub(crate) mod audit;
 pub(crate) mod batch;
@@ -14,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod key;
 pub(crate) mod layout;
+pub mod migrate;
 pub(crate) mod operation;
 pub(crate) mod outbox;
 pub(crate) mod period;
@@ -40,20 +39,24 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
 };
 
-use crate::{Error, Result, service::Settings};
-use index::RoundConnection;
-use migrate::Edition;
-use pool::Pool;
-use pooler::Opening;
+use crate::{
+    Error, Result,
+    model::settings::Settings,
+    store::{index::RoundConnection, migrate::Edition, pool::Pool, pooler::Opening},
+};
 
 /// Connections for the steps that change a layout: those of the timer, and of an import that ends.
 const KEEPER_CONNECTIONS: u32 = 2;
+
 /// Connections for rounds of the rank indexes, and for names.
 const ROUND_CONNECTIONS: u32 = 6;
+
 /// Connections that scores use before all others: a board has hardly more lanes.
 const WARM_CONNECTIONS: u32 = 2;
+
 /// How long a batch waits for one of these: a board's batch may wait for a lock, and is to keep no other board's waiting.
 const WRITE_SOON: Duration = Duration::from_millis(2);
+
 /// How much longer than it may run a statement may take to be answered: past that the server is frozen, or cut off.
 const WAY_BACK: Duration = Duration::from_secs(2);
 

@@ -1,9 +1,9 @@
 //! What the operator's page shows, as the database's views have it.
 
-use super::Store;
 use crate::{
     Result,
-    operation::{Act, BucketStatus, LedgerAhead, PeriodStatus},
+    model::operation::{Act, BucketStatus, LedgerAhead, PeriodStatus},
+    store::Store,
 };
 
 impl Store {

@@ -1,12 +1,14 @@
 //! Webhooks and the outbox in the database.
 
-use super::Store;
 use crate::{
     Result,
-    act::Actor,
-    board::BoardSlug,
-    outbox::{Claimed, Event, Wanted},
-    webhook::{StoredSecret, Webhook},
+    model::{
+        act::Actor,
+        board::BoardSlug,
+        outbox::{Claimed, Event, Wanted},
+        webhook::{StoredSecret, Webhook},
+    },
+    store::Store,
 };
 
 impl Store {

@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::{Store, rank::Version};
 use crate::{
     Error, Result,
-    board::{Board, PeriodKind},
-    period::{Period, PeriodSelector, PeriodState},
+    model::{
+        board::{Board, PeriodKind},
+        period::{Period, PeriodSelector, PeriodState},
+    },
+    store::{Store, rank::Version},
 };
 
 /// A period that a selector meant, and for how long it goes on meaning it.

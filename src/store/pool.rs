@@ -22,13 +22,14 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use super::{
+use crate::store::{
     error::has_other_columns,
     pooler::{Nameless, Opening},
 };
 
 /// How long to wait for one of the few that has to be made.
 const CONNECTED: Duration = Duration::from_millis(250);
+
 /// How long a connection that comes back may take to show that it is well; one whose statement was
 /// given up waits for that to end.
 const SHOWN_WELL: Duration = Duration::from_secs(2);

@@ -14,7 +14,7 @@ use sqlx::{
 };
 use tokio::time::timeout;
 
-use crate::{Error, Result, service::Settings};
+use crate::{Error, Result, model::settings::Settings};
 
 /// How long each of both ways to the database may take to answer at the start.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);

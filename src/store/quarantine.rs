@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Store;
 use crate::{
     Error, Result,
-    act::Act,
-    quarantine::{QuarantinedEvent, State},
+    model::{
+        act::Act,
+        quarantine::{QuarantinedEvent, State},
+    },
+    store::Store,
 };
 
 /// A row of `centile.quarantine`.

@@ -5,13 +5,16 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use sqlx::types::Json;
 
-use super::{
-    Store,
-    period::{MeantPeriod, RankingRef},
-};
 use crate::{
-    Error, Result, key,
-    rank::{AnsweredBy, Bar, Row},
+    Error, Result,
+    model::{
+        key,
+        rank::{AnsweredBy, Bar, Row},
+    },
+    store::{
+        Store,
+        period::{MeantPeriod, RankingRef},
+    },
 };
 
 /// A state of a board, as the database numbers it.

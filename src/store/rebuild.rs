@@ -3,8 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::{Connection as _, PgConnection};
 
-use super::Store;
-use crate::{Result, act::Act};
+use crate::{Result, model::act::Act, store::Store};
 
 /// Players that one transaction of [`Rebuilder::catch_up`] takes.
 const PLAYERS_AT_ONCE: i32 = 2_000;

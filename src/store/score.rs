@@ -2,8 +2,12 @@
 
 use chrono::{DateTime, Utc};
 
-use super::Store;
-use crate::{Result, act::Act, score::HistoryRow, scoring::Standing};
+use crate::{
+    Result,
+    model::{act::Act, score::HistoryRow},
+    rules::Standing,
+    store::Store,
+};
 
 /// A place in a player's ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! Seasons in the database.
 
-use super::{Store, period::state};
 use crate::{
     Result,
-    act::Actor,
-    board::Board,
-    season::{Edge, Season},
+    model::{
+        act::Actor,
+        board::Board,
+        season::{Edge, Season},
+    },
+    store::{Store, period::state},
 };
 
 impl Store {

@@ -1,7 +1,6 @@
 //! Secrets that are kept to be read again, in the database.
 
-use super::Store;
-use crate::{Result, secret::Kept};
+use crate::{Result, model::secret::Kept, store::Store};
 
 impl Store {
     /// Every secret that may still be needed.

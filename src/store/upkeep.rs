@@ -1,7 +1,6 @@
 //! What is left to do, as the database knows it.
 
-use super::Store;
-use crate::Result;
+use crate::{Result, store::Store};
 
 /// The row of `centile.upkeep`.
 #[derive(Debug)]

@@ -1,10 +1,12 @@
 //! Users in the database.
 
-use super::Store;
 use crate::{
     Result,
-    act::{Act, Actor},
-    user::{Profile, User},
+    model::{
+        act::{Act, Actor},
+        user::{Profile, User},
+    },
+    store::Store,
 };
 
 /// A ban or an unban under way, which the user's internal id belongs to, whatever the user is called meanwhile.

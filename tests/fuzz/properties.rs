@@ -5,10 +5,12 @@ use std::{collections::BTreeMap, str};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use centile::{
-    board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
     fuzzed::{self, File, Imported},
     import::Format,
-    period::{Period, PeriodSelector, PeriodState},
+    model::{
+        board::{Board, Mode, OnViolation, Order, PeriodKind, Reading, Ties},
+        period::{Period, PeriodSelector, PeriodState},
+    },
     timed,
 };
 use chrono::{DateTime, Datelike as _, Utc};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
-use centile::local::{LocalPostgres, PostgresOptions};
+use centile::dev::local::{LocalPostgres, PostgresOptions};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, PgPool};

@@ -8,7 +8,7 @@ use std::{
 
 use centile::{
     cache::{Cache, CacheCounts, CacheKey},
-    local::LocalRedis,
+    dev::local::LocalRedis,
 };
 use deadpool_redis::redis::{self, aio::MultiplexedConnection};
 

@@ -1,6 +1,6 @@
 //! The commands: what they print, what they refuse and how, and that it is the same as over HTTP.
 
-use centile::local::signal;
+use centile::dev::local::signal;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use centile::local::{Watchdog, signal};
+use centile::dev::local::{Watchdog, signal};
 use reqwest::Client;
 use serde_json::{Value, json};
 

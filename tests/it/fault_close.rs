@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use centile::local::PostgresOptions;
+use centile::dev::local::PostgresOptions;
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, PgPool};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use centile::local::PostgresOptions;
+use centile::dev::local::PostgresOptions;
 use reqwest::StatusCode;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;

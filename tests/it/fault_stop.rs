@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use centile::local::signal;
+use centile::dev::local::signal;
 use reqwest::StatusCode;
 use serde_json::json;
 use sqlx::PgPool;

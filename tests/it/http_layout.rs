@@ -3,7 +3,7 @@
 
 use std::{fs, sync::Arc};
 
-use centile::local::PostgresOptions;
+use centile::dev::local::PostgresOptions;
 use serde_json::{Value, json};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool};
 use tokio_util::sync::CancellationToken;

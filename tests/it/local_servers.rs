@@ -11,7 +11,7 @@ use std::{
 
 use centile::{
     Error,
-    local::{LocalPostgres, LocalRedis, PostgresOptions},
+    dev::local::{LocalPostgres, LocalRedis, PostgresOptions},
 };
 use sqlx::{Connection as _, PgConnection, query_scalar};
 

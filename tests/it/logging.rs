@@ -2,7 +2,7 @@
 
 use std::{net::TcpListener, process::Stdio};
 
-use centile::local::signal;
+use centile::dev::local::signal;
 use reqwest::Method;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},

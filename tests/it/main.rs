@@ -38,6 +38,7 @@ mod http_openapi;
 mod http_page;
 mod http_property;
 mod http_signing;
+mod layers;
 mod local_servers;
 mod logging;
 mod ops;

@@ -1,6 +1,6 @@
 //! The layout of a ranking: every step on random rankings, steps that must not be taken, several
 //! keepers at once, what a rank reads, and how a period begins. Which steps are taken is for
-//! src/layout/balance.rs to say, and tested there.
+//! src/maintenance/rebalance/balance.rs to say, and tested there.
 //!
 //! A failure names its seed: `CENTILE_TEST_SEED` repeats it, with `CENTILE_TEST_CASES=1`; many
 //! cases make a longer run.

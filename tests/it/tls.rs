@@ -4,7 +4,7 @@ mod https;
 
 use std::{fs, path::PathBuf};
 
-use centile::local::{LocalRedis, PostgresOptions};
+use centile::dev::local::{LocalRedis, PostgresOptions};
 use rcgen::{BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use reqwest::StatusCode;
 use serde_json::json;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use centile::{
-    local::{LocalPostgres, PostgresOptions},
+    dev::local::{LocalPostgres, PostgresOptions},
     store::migrate::migrate_url,
 };
 use reqwest::StatusCode;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use centile::local::PostgresOptions;
+use centile::dev::local::PostgresOptions;
 use sqlx::{Connection as _, PgConnection, query, query_as};
 
 use crate::{report::Trial, support::own_postgres};

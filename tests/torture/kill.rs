@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use centile::local::PostgresOptions;
+use centile::dev::local::PostgresOptions;
 use sqlx::PgPool;
 use tokio_util::sync::CancellationToken;
 

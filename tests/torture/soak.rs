@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use centile::local::{LocalPostgres, LocalRedis, PostgresOptions};
+use centile::dev::local::{LocalPostgres, LocalRedis, PostgresOptions};
 use deadpool_redis::redis::cmd;
 use rand::seq::SliceRandom as _;
 use reqwest::{Client, RequestBuilder};

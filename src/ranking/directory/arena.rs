@@ -2,23 +2,30 @@
 
 use std::collections::VecDeque;
 
-use super::Profile;
+use crate::ranking::directory::Profile;
 
 /// Size of a chunk. Tests use small chunks, so that few operations fill many of them.
 pub(super) const CHUNK_BYTES: usize = if cfg!(test) { 2 * 1024 } else { 64 * 1024 };
+
 /// Unit of record addresses: 32-bit addresses reach 16 GiB.
 const UNIT_BYTES: usize = 4;
+
 /// Number of addresses in a chunk.
 const CHUNK_UNITS: usize = CHUNK_BYTES / UNIT_BYTES;
+
 /// Memory that 32-bit addresses reach, 16 GiB.
 pub(super) const ADDRESSABLE_BYTES: usize = (u32::MAX as usize).saturating_mul(UNIT_BYTES);
+
 /// Bytes of a record before its texts: internal id (4), length of external id (1), of name (1), of
 /// avatar (2).
 const HEADER_BYTES: usize = 8;
+
 /// Avatar length of a record without an avatar.
 const NO_AVATAR: u16 = u16::MAX;
+
 /// Longest external id and longest name, in bytes.
 const MAX_TEXT_BYTES: u8 = 128;
+
 /// Longest avatar, in bytes.
 const MAX_AVATAR_BYTES: usize = 1024;
 

@@ -4,11 +4,9 @@
 use std::collections::HashMap;
 
 use hashbrown::HashTable;
-use rand::rngs::SmallRng;
-use rand::seq::IndexedRandom;
-use rand::{RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng, rngs::SmallRng, seq::IndexedRandom};
 
-use super::*;
+use crate::ranking::directory::*;
 
 /// A profile with owned texts.
 #[derive(Clone, Debug)]

@@ -1,10 +1,8 @@
 //! Blocks of a rank index and their memory.
 
-use std::iter;
-use std::mem::size_of;
-use std::ops::Range;
+use std::{iter, mem::size_of, ops::Range};
 
-use super::RankKey;
+use crate::ranking::index::RankKey;
 
 /// Keys sorted best first, an array per field. The order keeps the length.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::mem::size_of;
 
-use super::RankKey;
+use crate::ranking::index::RankKey;
 
 /// Blocks in rank order, with their first keys and lengths.
 #[derive(Debug, Default)]

@@ -1,11 +1,9 @@
 //! The rank index against a plain sorted list, and its fill under typical loads.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use rand::rngs::StdRng;
-use rand::seq::SliceRandom;
-use rand::{RngExt, SeedableRng};
+use rand::{RngExt, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
-use super::{Builder, OutOfOrder, RankIndex, RankKey};
+use crate::ranking::index::{Builder, OutOfOrder, RankIndex, RankKey};
 
 impl<const BLOCK: usize> RankIndex<BLOCK> {
     /// Panics unless blocks, order and user map agree.

@@ -1,8 +1,10 @@
 //! User map of a rank index.
 
-use std::hash::{BuildHasherDefault, Hasher};
-use std::iter;
-use std::mem::size_of_val;
+use std::{
+    hash::{BuildHasherDefault, Hasher},
+    iter,
+    mem::size_of_val,
+};
 
 use hashbrown::HashMap;
 

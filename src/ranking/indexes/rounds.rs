@@ -4,15 +4,18 @@ use std::{ops::RangeInclusive, sync::Arc};
 
 use chrono::DateTime;
 
-use super::{BoardIndexes, Indexes, LastRound, RoundResult, Slot, covers};
 use crate::{
     Error, Result,
-    ranking::batcher::Work,
+    ranking::{
+        batcher::Work,
+        indexes::{BoardIndexes, Indexes, LastRound, RoundResult, Slot, covers},
+    },
     store::{index::Round, rank::Version},
 };
 
 /// Batches that a round applies. An index that is further behind reloads.
 const BATCHES_MAX: i32 = 20_000;
+
 /// Changed users that a round applies: 2 % of the players of the largest index, within these bounds.
 /// To reload costs more.
 const USERS_MAX: RangeInclusive<i64> = 20_000..=100_000;

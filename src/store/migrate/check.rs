@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, sync::LazyLock, time::Duration};
 use refinery_core::Migration;
 use sqlx::{Connection as _, FromRow, PgConnection, PgExecutor};
 
-use super::{Files, connect, internal, objects};
-use crate::{Error, Result};
+use crate::{
+    Error, Result,
+    store::migrate::{Files, connect, internal, objects},
+};
 
 /// How long a server may take to let us in. One that drops packets would otherwise take minutes.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -4,6 +4,17 @@
 //! Safe to run any number of times, at once, and to kill half-way: one session-level advisory lock lets one in, and
 //! every step is a transaction. None waits for a lock for longer than a moment ([`turn`]). A pooler that shares sessions is refused: the lock would stay with whoever comes next.
 
+mod check;
+mod files;
+mod objects;
+mod turn;
+
+pub(super) use check::Edition;
+pub use check::check_url;
+pub use files::Files;
+
+pub(super) use check::edition;
+
 use std::{fmt, str::FromStr as _, time::Duration};
 
 use refinery_core::{
@@ -14,18 +25,10 @@ use refinery_core::{
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, PgPool, Row as _, postgres::PgConnectOptions};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
-use crate::{Error, Result};
-
-mod check;
-mod files;
-mod objects;
-mod turn;
-
-pub use check::check_url;
-pub(super) use check::{Edition, edition};
-pub use files::Files;
-
-use self::turn::{LOCK_TIMEOUT, Patience, is_locked};
+use crate::{
+    Error, Result,
+    store::migrate::turn::{LOCK_TIMEOUT, Patience, is_locked},
+};
 
 /// Key of the advisory lock: "centile" in ASCII.
 const LOCK: i64 = 0x0063_656e_7469_6c65;
@@ -48,6 +51,7 @@ const CREATE_HISTORY: &str = "
                 checksum   text    NOT NULL,
                 CONSTRAINT schema_history_pkey PRIMARY KEY (version)
             );
+
             COMMENT ON TABLE centile_store.schema_history IS 'Which migrations were applied, when (RFC 3339), and a checksum of their text.';
         END IF;
     END

@@ -4,13 +4,15 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use super::{
-    failed,
-    files::{File, Files},
-    internal,
-    turn::{Patience, is_locked},
+use crate::{
+    Error, Result,
+    store::migrate::{
+        failed,
+        files::{File, Files},
+        internal,
+        turn::{Patience, is_locked},
+    },
 };
-use crate::{Error, Result};
 
 /// Drops all functions and views of schema `centile`, all functions of `centile_store`, and the triggers that call them:
 /// whatever an earlier edition of `sql/` made, also under names that no longer occur. Never a table, never CASCADE:
@@ -23,6 +25,7 @@ const DROP: &str = "
     DO $$
     DECLARE
         v_command text;
+
         v_detail  text;
         v_left    integer;
         v_before  integer := -1;

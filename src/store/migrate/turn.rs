@@ -10,13 +10,14 @@ use std::{
 
 use sqlx::PgConnection;
 
-use super::failed;
-use crate::{Error, Result};
+use crate::{Error, Result, store::migrate::failed};
 
 /// How long a step waits for a lock, and others behind it.
 pub(super) const LOCK_TIMEOUT: &str = "SET lock_timeout = '500ms'";
+
 /// How long it is left alone then: for all that has waited to be done.
 const PAUSE: Duration = Duration::from_secs(1);
+
 /// SQLSTATE of a lock that was not had in time.
 const LOCK_NOT_AVAILABLE: &str = "55P03";
 

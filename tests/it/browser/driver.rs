@@ -14,7 +14,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use centile::local::{Watchdog, signal};
+use centile::dev::local::{Watchdog, signal};
 use reqwest::Method;
 use serde_json::{Value, json};
 

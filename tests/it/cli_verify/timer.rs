@@ -6,10 +6,7 @@ use std::{
     time::Duration,
 };
 
-use centile::{
-    audit,
-    service::{Service, Settings},
-};
+use centile::tested::CountChecks;
 
 use super::*;
 use crate::support::{Serve, spawn_serve, wait::until};
@@ -108,10 +105,10 @@ impl io::Write for Log {
 }
 
 /// A look at each bucket; gives how many counts are wrong after each.
-async fn look_at_all(service: &Service) -> Vec<usize> {
+async fn look_at_all(checks: &CountChecks) -> Vec<usize> {
     let mut wrong = Vec::new();
     for _ in 0..100 {
-        wrong.push(audit::look_at_counts(service).await.unwrap());
+        wrong.push(checks.run().await.unwrap());
     }
     wrong
 }
@@ -127,31 +124,15 @@ async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let logged = || String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let service = Service::connect(&Settings {
-        database_url: db.url().into(),
-        pooler_url: None,
-        redis_url: None,
-        redis_ca: None,
-        redis_prefix: String::new(),
-        read_connections: 1,
-        write_connections: 1,
-        statement_timeout: Duration::from_mins(1),
-        pool_wait: Duration::from_mins(1),
-        index_memory: 0,
-        write_wait: Duration::from_mins(1),
-        master_keys: None,
-        maintenance_every: None,
-    })
-    .await
-    .unwrap();
-    assert_eq!(look_at_all(&service).await, [0; 100]);
+    let checks = CountChecks::new(db.url()).unwrap();
+    assert_eq!(look_at_all(&checks).await, [0; 100]);
     damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] - 2, counts[71] = counts[71] + 1 WHERE ranking_id = $r AND lane = 1").await;
     damage(&db, &pool, "INSERT INTO leaderboard_bucket VALUES (99, 0, $r, 1, 1, -1)").await;
     let wrong = |from: &[(usize, usize)]| -> Vec<usize> {
         (0..100).map(|bucket| from.iter().rfind(|(first, _)| *first <= bucket).map_or(0, |(_, count)| *count)).collect()
     };
-    assert_eq!(look_at_all(&service).await, wrong(&[(50, 1), (70, 2), (99, 3)]));
-    assert_eq!(look_at_all(&service).await, [3; 100]);
+    assert_eq!(look_at_all(&checks).await, wrong(&[(50, 1), (70, 2), (99, 3)]));
+    assert_eq!(look_at_all(&checks).await, [3; 100]);
     let told = logged();
     assert_eq!(told.matches(WRONG).count(), 3, "{told}");
     for bucket in [50, 70, 99] {
@@ -159,10 +140,10 @@ async fn every_bucket_is_looked_at_in_turn_and_a_finding_is_logged_once() {
     }
     damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 2, counts[71] = counts[71] - 1 WHERE ranking_id = $r AND lane = 1").await;
     // A finding stays until its bucket is looked at again.
-    assert_eq!(look_at_all(&service).await, wrong(&[(0, 3), (50, 2), (70, 1)]));
+    assert_eq!(look_at_all(&checks).await, wrong(&[(0, 3), (50, 2), (70, 1)]));
     assert_eq!(logged().matches(WRONG).count(), 3);
     // A returning difference is logged again.
     damage(&db, &pool, "UPDATE bucket_counts SET counts[51] = counts[51] + 1 WHERE ranking_id = $r AND lane = 0").await;
-    assert_eq!(look_at_all(&service).await, wrong(&[(0, 1), (50, 2)]));
+    assert_eq!(look_at_all(&checks).await, wrong(&[(0, 1), (50, 2)]));
     assert_eq!(logged().matches(WRONG).count(), 4);
 }

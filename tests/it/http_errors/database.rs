@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use centile::local::{LocalPostgres, PostgresOptions};
+use centile::dev::local::{LocalPostgres, PostgresOptions};
 use futures::future::join_all;
 use reqwest::{
     Method,

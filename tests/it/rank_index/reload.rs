@@ -61,7 +61,7 @@ async fn an_index_whose_instance_stood_still_loads_anew() {
     let db = TestDb::new().await;
     let pair = Pair::start(&db).await;
     let mut sums = played(&pair).await;
-    centile::local::signal(pair.index.serve.id(), "STOP").unwrap();
+    centile::dev::local::signal(pair.index.serve.id(), "STOP").unwrap();
     for n in 0..30 {
         let user = format!("p{}", n * 11 % 150);
         sums.add(&user, n);
@@ -74,7 +74,7 @@ async fn an_index_whose_instance_stood_still_loads_anew() {
     assert!(sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap() > 30);
     db.execute("SELECT centile.forget_batch_changes('0')").await;
     assert_eq!(sqlx::query_scalar::<_, i64>(count).fetch_one(&pool).await.unwrap(), 0);
-    centile::local::signal(pair.index.serve.id(), "CONT").unwrap();
+    centile::dev::local::signal(pair.index.serve.id(), "CONT").unwrap();
     pair.shows("main", &sums).await;
     assert_eq!(loads(&pair), 2, "{}", pair.index.serve.output());
 }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path, process::Command, thread};
 
 use centile::{
-    local::{LocalPostgres, LocalRedis, PostgresOptions},
+    dev::local::{LocalPostgres, LocalRedis, PostgresOptions},
     store::migrate::migrate_url,
 };
 use deadpool_redis::redis::{AsyncConnectionConfig, Client, aio::MultiplexedConnection};

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use centile::local::{LocalPostgres, PostgresOptions};
+use centile::dev::local::{LocalPostgres, PostgresOptions};
 use sqlx::{AssertSqlSafe, PgPool};
 use tokio_util::sync::CancellationToken;
 

@@ -8,7 +8,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use centile::local::Watchdog;
+use centile::dev::local::Watchdog;
 
 use super::wait::until_blocking;
 

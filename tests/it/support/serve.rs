@@ -7,7 +7,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use centile::local::{Watchdog, signal};
+use centile::dev::local::{Watchdog, signal};
 
 use super::{
     TestDb, centile,

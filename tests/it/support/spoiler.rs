@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use centile::local::LocalRedis;
+use centile::dev::local::LocalRedis;
 use deadpool_redis::redis::{aio::MultiplexedConnection, cmd};
 use rand::{Rng as _, RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
 

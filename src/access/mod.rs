@@ -1,0 +1,24 @@
+//! Who may call: keys, their cache.
+
+pub(crate) mod key;
+pub(crate) mod known_key;
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{access::known_key::KeyCache, model::seal::MasterKeys, store::Store};
+
+/// The API keys of an instance.
+#[derive(Debug)]
+pub struct Keys {
+    store: Store,
+    cache: KeyCache,
+    /// Encrypt the secrets that keys sign with; without them no key can sign.
+    master_keys: Option<Arc<MasterKeys>>,
+}
+
+impl Keys {
+    /// No key is cached yet. A lookup that others share waits for it up to `patience`.
+    pub(crate) fn new(store: Store, master_keys: Option<Arc<MasterKeys>>, patience: Duration) -> Self {
+        Self { store, cache: KeyCache::new(patience), master_keys }
+    }
+}

@@ -1,0 +1,156 @@
+//! Boards: creating, changing and finding them.
+
+pub(crate) mod known;
+
+use std::sync::Arc;
+
+use crate::{
+    Error, Result,
+    model::{
+        act::Actor,
+        board::{
+            ArchivedKind, Board, BoardChange, BoardSlug, DEFAULT_POINTS_BOUND, EVENTS_PER_MINUTE_MAX, FROZEN_TOP_MAX,
+            FirstLayout, KEPT_ARCHIVES_MAX, NewBoard, PeriodKind,
+        },
+        user::check_text,
+    },
+    store::Store,
+};
+
+/// Most lanes that a board gets when it does not say how many: more cost every read.
+const DEFAULT_LANES_MAX: usize = 4;
+
+impl FirstLayout {
+    /// The scores at which a new ranking is cut.
+    fn bounds(&self) -> Result<Vec<i64>> {
+        match self {
+            Self::Bounds(bounds) => {
+                if bounds.is_empty() || bounds.len() > 99 || bounds[0] == i64::MIN || !bounds.is_sorted_by(|a, b| a < b)
+                {
+                    return Err(Error::invalid("first_layout.bounds", "1 to 99 scores, strictly ascending"));
+                }
+                Ok(bounds.clone())
+            }
+            Self::ExpectedPoints(points) if *points < 100 => {
+                Err(Error::invalid("first_layout.expected_points", "must be at least 100, one for each bucket"))
+            }
+            Self::ExpectedPoints(points) => {
+                // In steps of whole points; the remainder falls to the last range.
+                Ok((1..100).map(|n| points / 100 * n).collect())
+            }
+        }
+    }
+}
+
+/// The boards of an instance.
+#[derive(Debug)]
+pub struct Boards {
+    pub(crate) store: Store,
+    pub(crate) known: known::BoardCache,
+}
+
+impl Boards {
+    /// No board is known yet.
+    pub(crate) fn new(store: Store) -> Self {
+        Self { store, known: known::BoardCache::default() }
+    }
+}
+
+/// Makes a board. [`Error::Conflict`] when the slug is taken, [`Error::Invalid`] for rules that contradict each other.
+pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board> {
+    check_lanes(new.lanes)?;
+    check_frozen_top_size(Some(new.frozen_top_size))?;
+    for (&kind, &kept) in &new.kept_archives {
+        check_kept(kind, kept)?;
+    }
+    check_events_per_minute(new.events_per_minute)?;
+    for (&kind, &most) in &new.gain_max {
+        check_gain(kind, most)?;
+    }
+    if let Some(title) = &new.title {
+        check_text("title", title, 128)?;
+    }
+    let mut kinds = new.periods.clone();
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.is_empty() || kinds.len() != new.periods.len() || kinds.contains(&PeriodKind::Season) {
+        return Err(Error::invalid("periods", "one or more of all_time, day, week, month, each once"));
+    }
+    let bounds = new.first_layout.as_ref().map(FirstLayout::bounds).transpose()?.unwrap_or_default();
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let lanes = new.lanes.unwrap_or(i16::try_from(cores.min(DEFAULT_LANES_MAX)).unwrap_or(1));
+    boards.store.create_board(&new, lanes, &bounds, by).await?;
+    boards.known.forget(&new.slug);
+    find(boards, &new.slug).await.map(|board| Board::clone(&board))
+}
+
+/// All boards, by slug.
+pub async fn list(store: &Store) -> Result<Vec<Board>> {
+    store.boards(None).await
+}
+
+/// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none. While PostgreSQL cannot be reached, the board
+/// as it was last seen.
+pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
+    boards.known.find(&boards.store, slug).await
+}
+
+/// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
+pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: &Actor) -> Result<Board> {
+    check_lanes(change.lanes)?;
+    check_frozen_top_size(change.frozen_top_size)?;
+    for (&kind, kept) in &change.kept_archives {
+        kept.map_or(Ok(()), |kept| check_kept(kind, kept))?;
+    }
+    check_events_per_minute(change.events_per_minute.flatten())?;
+    for (&kind, most) in &change.gain_max {
+        most.map_or(Ok(()), |most| check_gain(kind, most))?;
+    }
+    if let Some(title) = &change.title {
+        check_text("title", title, 128)?;
+    }
+    boards.store.update_board(slug.as_str(), &change, by).await?;
+    boards.known.forget(slug);
+    find(boards, slug).await.map(|board| Board::clone(&board))
+}
+
+fn check_lanes(lanes: Option<i16>) -> Result<()> {
+    match lanes {
+        Some(lanes) if !(1..=64).contains(&lanes) => Err(Error::invalid("lanes", "must be 1 to 64")),
+        _ => Ok(()),
+    }
+}
+
+fn check_frozen_top_size(size: Option<i32>) -> Result<()> {
+    match size {
+        Some(size) if !(1..=FROZEN_TOP_MAX).contains(&size) => {
+            Err(Error::invalid("frozen_top_size", format!("must be 1 to {FROZEN_TOP_MAX}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_kept(kind: ArchivedKind, kept: i32) -> Result<()> {
+    if (1..=KEPT_ARCHIVES_MAX).contains(&kept) {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!("kept_archives.{}", kind.name()), format!("must be 1 to {KEPT_ARCHIVES_MAX}")))
+    }
+}
+
+fn check_events_per_minute(events: Option<i32>) -> Result<()> {
+    match events {
+        Some(events) if !(1..=EVENTS_PER_MINUTE_MAX).contains(&events) => {
+            Err(Error::invalid("events_per_minute", format!("must be 1 to {EVENTS_PER_MINUTE_MAX}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_gain(kind: PeriodKind, most: i64) -> Result<()> {
+    if (1..=DEFAULT_POINTS_BOUND).contains(&most) {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!("gain_max.{}", kind.name()), format!("must be 1 to {DEFAULT_POINTS_BOUND}")))
+    }
+}

@@ -1,0 +1,220 @@
+//! Who passed whom between two states of a ranking, as far as both states show it.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::{
+    delivery::live::read::Shown,
+    model::rank::{Row, Standing},
+};
+
+/// Overtakings told of one chosen player at a look, those of the nearest ranks: who leaps over a thousand is not told a thousand names.
+const MOST_OF_PLAYER: usize = 20;
+
+/// Overtakings told of all chosen players at a look, those of the best ranks.
+const MOST_OF_LOOK: usize = 2_000;
+
+/// That a player who was not ahead of another is ahead now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Overtaking {
+    /// Who was passed, as of now.
+    pub(crate) player: Row,
+    /// The rank before; the one of now stands in `player`.
+    pub(crate) old_rank: u64,
+    /// Who passed.
+    pub(crate) by: Row,
+}
+
+/// Whom chosen players passed, and who passed them. Told is what is certain: the two stood in this order before, or whoever is ahead now
+/// stood nowhere ahead, because everybody who did is known. Ranks are compared, so that equals have not passed each other. By the rank of who
+/// was passed.
+pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {
+    let ranks_before = ranks(before);
+    // Who is not known by this id may be known by another one that has been erased since.
+    let is_same_ids = before.revision == now.revision;
+    let mut told = HashSet::new();
+    let mut found = Vec::new();
+    for (id, standing) in &now.standings {
+        let (Some(now_stands), Some(Some(stood))) = (standing, before.standings.get(id)) else { continue };
+        let (player, old_rank) = (&now_stands.player, stood.player.rank);
+        let others = now_stands.above.iter().chain(&now_stands.below).chain(&now.rows);
+        let mut others: Vec<&Row> = others.filter(|other| other.user_id != player.user_id).collect();
+        others.sort_by_key(|other| other.rank.abs_diff(player.rank));
+        let passed = others.into_iter().filter_map(|other| {
+            let other_before = ranks_before.get(other.user_id.as_str()).copied();
+            if other.rank < player.rank && was_not_ahead(before, stood, other_before, is_same_ids) {
+                return Some(Overtaking { player: player.clone(), old_rank, by: other.clone() });
+            }
+            let other_rank = other_before.filter(|rank| *rank <= old_rank && player.rank < other.rank)?;
+            Some(Overtaking { player: other.clone(), old_rank: other_rank, by: player.clone() })
+        });
+        let mut of_player = HashSet::new();
+        for passed in passed {
+            let pair = (passed.player.user_id.clone(), passed.by.user_id.clone());
+            if !of_player.insert(pair.clone()) {
+                continue;
+            }
+            if told.insert(pair) {
+                found.push(passed);
+            }
+            if of_player.len() == MOST_OF_PLAYER {
+                break;
+            }
+        }
+    }
+    found.sort_by(|a, b| {
+        (a.player.rank, &a.player.user_id, a.by.rank).cmp(&(b.player.rank, &b.player.user_id, b.by.rank))
+    });
+    found.truncate(MOST_OF_LOOK);
+    found
+}
+
+/// Whether somebody, of whom this rank was known, stood nowhere ahead of a player; never where `is_known_by_id` is false and no rank was.
+fn was_not_ahead(before: &Shown, stood: &Standing, rank: Option<u64>, is_known_by_id: bool) -> bool {
+    match rank {
+        Some(rank) => rank >= stood.player.rank,
+        // Everybody from the first place to the player's is known: the top reaches up to those above.
+        None => is_known_by_id && stood.above.first().unwrap_or(&stood.player).position <= before.rows.len() as u64 + 1,
+    }
+}
+
+/// The rank of everybody who is shown.
+fn ranks(shown: &Shown) -> HashMap<&str, u64> {
+    let beside = shown.standings.values().flatten();
+    let beside = beside.flat_map(|standing| standing.above.iter().chain([&standing.player]).chain(&standing.below));
+    shown.rows.iter().chain(beside).map(|row| (row.user_id.as_str(), row.rank)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::model::rank::{AnsweredBy, Header};
+
+    /// A ranking of these players, of whom the first `limit` are shown, and these chosen ones with one neighbour on each side. Equal scores
+    /// share a rank.
+    fn shown(players: &[(&str, i64)], limit: usize, chosen: &[&str]) -> Shown {
+        let rank = |score: i64| 1 + players.iter().filter(|(_, other)| *other > score).count() as u64;
+        let rows: Vec<Row> = players
+            .iter()
+            .zip(1..)
+            .map(|((id, score), position)| Row {
+                position,
+                rank: rank(*score),
+                user_id: (*id).to_owned(),
+                user_name: (*id).to_owned(),
+                avatar: None,
+                score: *score,
+                reached_at: DateTime::UNIX_EPOCH,
+            })
+            .collect();
+        let standing = |id: &&str| {
+            let at = rows.iter().position(|row| row.user_id == *id);
+            let standing = at.map(|at| Standing {
+                header: header(),
+                player: rows[at].clone(),
+                percentile: 0.0,
+                above: rows[at.saturating_sub(1)..at].to_vec(),
+                below: rows[at + 1..].iter().take(1).cloned().collect(),
+            });
+            ((*id).to_owned(), standing)
+        };
+        Shown {
+            header: header(),
+            epoch: String::new(),
+            tag: String::new(),
+            revision: 0,
+            rows: rows[..limit.min(rows.len())].to_vec(),
+            limit: 0,
+            standings: chosen.iter().map(standing).collect(),
+        }
+    }
+
+    fn header() -> Header {
+        let period = crate::model::period::Period {
+            kind: crate::model::board::PeriodKind::AllTime,
+            label: "all_time".into(),
+            starts_at: None,
+            ends_at: None,
+            state: crate::model::period::PeriodState::Open,
+        };
+        Header { period, version: String::new(), players: 0, etag: None, answered_by: AnsweredBy::Sql }
+    }
+
+    /// Who was passed, by whom, from which rank to which.
+    fn told(before: &Shown, now: &Shown) -> Vec<(String, String, u64, u64)> {
+        let told = overtakings(before, now).into_iter();
+        told.map(|one| (one.player.user_id, one.by.user_id, one.old_rank, one.player.rank)).collect()
+    }
+
+    fn one(player: &str, by: &str, old: u64, new: u64) -> (String, String, u64, u64) {
+        (player.into(), by.into(), old, new)
+    }
+
+    #[test]
+    fn a_neighbour_that_passes_is_told_and_one_that_is_passed() {
+        let before = shown(&[("a", 50), ("b", 40), ("c", 30), ("d", 20)], 0, &["c"]);
+        let now = shown(&[("a", 50), ("b", 40), ("d", 35), ("c", 30)], 0, &["c"]);
+        assert_eq!(told(&before, &now), [one("c", "d", 3, 4)]);
+        assert_eq!(told(&now, &before), [one("d", "c", 3, 4)]);
+        assert_eq!(told(&now, &now), []);
+    }
+
+    #[test]
+    fn two_chosen_players_are_told_once() {
+        let before = shown(&[("a", 50), ("b", 40)], 2, &["a", "b"]);
+        let now = shown(&[("b", 60), ("a", 50)], 2, &["a", "b"]);
+        assert_eq!(told(&before, &now), [one("a", "b", 1, 2)]);
+    }
+
+    #[test]
+    fn whoever_comes_from_nowhere_passed_if_everybody_ahead_was_known() {
+        let players = [("a", 50), ("b", 40), ("c", 30), ("d", 20), ("e", 10)];
+        let now = [("a", 50), ("b", 40), ("e", 35), ("c", 30), ("d", 20)];
+        assert_eq!(told(&shown(&players, 1, &["c"]), &shown(&now, 1, &["c"])), [one("c", "e", 3, 4)]);
+        // Here the first place was shown to nobody: e might have stood there.
+        assert_eq!(told(&shown(&players, 0, &["c"]), &shown(&now, 0, &["c"])), []);
+    }
+
+    #[test]
+    fn who_has_another_id_since_has_not_come_from_nowhere() {
+        let before = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
+        let now = shown(&[("erased", 50), ("b", 40)], 2, &["b"]);
+        assert_eq!(told(&before, &Shown { revision: 1, ..now }), []);
+    }
+
+    #[test]
+    fn equals_have_not_passed_each_other() {
+        let before = shown(&[("a", 50), ("b", 40), ("c", 30)], 3, &["b"]);
+        let level = shown(&[("a", 50), ("b", 40), ("c", 40)], 3, &["b"]);
+        let ahead = shown(&[("a", 50), ("c", 45), ("b", 40)], 3, &["b"]);
+        assert_eq!(told(&before, &level), []);
+        assert_eq!(told(&level, &ahead), [one("b", "c", 2, 3)]);
+    }
+
+    #[test]
+    fn who_had_no_score_was_not_passed() {
+        let before = shown(&[("a", 50)], 1, &["b"]);
+        let now = shown(&[("a", 50), ("b", 40)], 2, &["b"]);
+        assert_eq!(told(&before, &now), []);
+    }
+
+    #[test]
+    fn who_leaps_over_many_or_is_passed_by_many_is_told_of_the_nearest() {
+        let ids: Vec<String> = (0..60).map(|n| format!("p{n}")).collect();
+        let at: Vec<(&str, i64)> = ids.iter().zip(0..).map(|(id, n)| (&**id, 1_000 - n)).collect();
+        let told_of_move = |from: usize, to: usize| {
+            let mut after = at.clone();
+            let mover = after.remove(from);
+            after.insert(to, mover);
+            for (one, place) in after.iter_mut().zip(0..) {
+                one.1 = 2_000 - place;
+            }
+            told(&shown(&at, 100, &[mover.0]), &shown(&after, 100, &[mover.0]))
+        };
+        let passed: Vec<_> = (5..25).map(|n| one(&format!("p{n}"), "p50", n + 1, n + 2)).collect();
+        assert_eq!(told_of_move(50, 5), passed);
+        let passed_by: Vec<_> = (31..51).map(|n| one("p5", &format!("p{n}"), 6, 51)).collect();
+        assert_eq!(told_of_move(5, 50), passed_by);
+    }
+}

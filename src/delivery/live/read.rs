@@ -1,0 +1,198 @@
+//! Reading what is followed: at one state, and only when it is another one than before.
+
+use std::collections::HashMap;
+
+use crate::{
+    Error, Result,
+    delivery::live::Wanted,
+    model::{
+        board::Board,
+        period::{Period, PeriodSelector},
+        rank::{Header, Row, Standing},
+    },
+    ranking::{
+        Open, Rankings, frozen,
+        period::{self, Meant},
+        read,
+    },
+    store::{
+        archive::ArchiveState,
+        period::{ArchiveRef, MeantPeriod, Source},
+        rank::RankingState,
+    },
+};
+
+/// How often a ranking or an archive that turns out to be replaced is looked up again.
+const MOST_LOOK_UPS: usize = 4;
+
+/// Neighbours that are read on each side of a chosen player: more than are shown, so that more is known of who passed whom.
+const AROUND: u32 = 5;
+
+/// A state of a ranking, as far as somebody follows it.
+#[derive(Debug, Clone)]
+pub(crate) struct Shown {
+    pub(crate) header: Header,
+    /// The life of the database that it is of.
+    pub(crate) epoch: String,
+    /// Names the state.
+    pub(crate) tag: String,
+    /// Profile revision: which names are shown.
+    pub(crate) revision: i64,
+    /// The first players.
+    pub(crate) rows: Vec<Row>,
+    /// How many were asked for.
+    pub(crate) limit: u32,
+    /// Chosen players by their ids; `None` for those without a score.
+    pub(crate) standings: HashMap<String, Option<Standing>>,
+}
+
+impl Shown {
+    /// Whether it is the state of this name, and has all that is wanted.
+    fn is(&self, tag: &str, wanted: &Wanted) -> bool {
+        self.tag == tag
+            && wanted.limit() <= self.limit
+            && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
+    }
+}
+
+impl Wanted {
+    /// Players of the longest top.
+    fn limit(&self) -> u32 {
+        self.limits.keys().next_back().copied().unwrap_or(1)
+    }
+
+    fn user_ids(&self) -> Vec<String> {
+        self.users.keys().map(ToString::to_string).collect()
+    }
+}
+
+/// What is wanted of what `selector` means on a board; `None` when it is all in `last`, and the state still that.
+pub(crate) async fn read(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    wanted: &Wanted,
+    last: Option<&Shown>,
+) -> Result<Option<Shown>> {
+    let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, wanted));
+    for _ in 0..MOST_LOOK_UPS {
+        let found = match period::meant(rankings, board, selector).await? {
+            Meant::Empty(period, state) => {
+                let tag = tag(&period, 0, &state);
+                if is_known(&tag) {
+                    return Ok(None);
+                }
+                return Ok(Some(empty(&period, &state, wanted)));
+            }
+            Meant::Players(meant, Source::Live(ranking)) => {
+                let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
+                let state = open.state().await?;
+                if state.as_ref().is_some_and(|state| is_known(&tag(&meant.period, ranking.ranking_id, state))) {
+                    return Ok(None);
+                }
+                if state.is_some() { of_ranking(&open, wanted).await? } else { None }
+            }
+            Meant::Players(meant, Source::Archive(archive)) => {
+                let state = rankings.store.archive_state(&meant, archive).await?;
+                if state.as_ref().is_some_and(|(state, _)| is_known(&archive_tag(&meant.period, state))) {
+                    return Ok(None);
+                }
+                match state {
+                    Some((state, size)) => {
+                        of_archive(rankings, board, selector, (&meant, archive), (&state, size), wanted, last).await?
+                    }
+                    None => None,
+                }
+            }
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+        rankings.forget_period(board.id, selector);
+    }
+    Err(Error::unavailable(format!("{selector} changes hands just now")))
+}
+
+/// Names a state, and which names of players it shows.
+fn tag(period: &Period, ranking_id: i64, state: &RankingState) -> String {
+    format!("{}.{}.{ranking_id}.{}.{}", period.name(), period.state.name(), state.version.text(), state.revision)
+}
+
+fn archive_tag(period: &Period, state: &ArchiveState) -> String {
+    format!("{}.{}.{}", period.name(), period.state.name(), state.etag())
+}
+
+/// A period in which nobody has scored.
+fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
+    Shown {
+        header: read::header(period, state),
+        epoch: state.version.epoch.clone(),
+        tag: tag(period, 0, state),
+        revision: state.revision,
+        rows: Vec::new(),
+        limit: wanted.limit(),
+        standings: wanted.user_ids().into_iter().map(|id| (id, None)).collect(),
+    }
+}
+
+/// An open ranking, all of one state; `None` when it is no longer the one that was meant.
+async fn of_ranking(open: &Open<'_>, wanted: &Wanted) -> Result<Option<Shown>> {
+    let (limit, user_ids) = (wanted.limit(), wanted.user_ids());
+    let Some(found) = open.live(limit, &user_ids, AROUND).await? else { return Ok(None) };
+    let header = read::header(&open.meant.period, &found.state);
+    let standings = found.standings.into_iter().map(|standing| read::standing_of(header.clone(), standing));
+    Ok(Some(Shown {
+        epoch: found.state.version.epoch.clone(),
+        tag: tag(&open.meant.period, open.ranking.ranking_id, &found.state),
+        revision: found.state.revision,
+        rows: found.rows,
+        limit,
+        standings: user_ids.into_iter().zip(standings).collect(),
+        header,
+    }))
+}
+
+/// An archive, which hardly ever changes, by as many statements as there are chosen players that `last` does not know; its top as it was
+/// frozen, as far as that goes. `None` when it is no longer the one that was meant.
+async fn of_archive(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    (meant, archive): (&MeantPeriod, ArchiveRef),
+    (state, size): (&ArchiveState, u32),
+    wanted: &Wanted,
+    last: Option<&Shown>,
+) -> Result<Option<Shown>> {
+    let (limit, tag) = (wanted.limit(), archive_tag(&meant.period, state));
+    let Some(frozen) = frozen::frozen(rankings, meant, state, size).await? else { return Ok(None) };
+    let rows = if let Some(rows) = frozen.first(limit) {
+        rows.to_vec()
+    } else {
+        let rows = i32::try_from(limit).unwrap_or(i32::MAX);
+        let Some((_, rows)) = rankings.store.archive_page(meant, archive, 1, rows).await? else { return Ok(None) };
+        rows
+    };
+    let header = read::archive_header(&meant.period, state);
+    let known = last.filter(|last| last.tag == tag).map(|last| &last.standings);
+    let mut standings = HashMap::with_capacity(wanted.users.len());
+    for user in wanted.users.keys() {
+        if let Some(standing) = known.and_then(|known| known.get(user.as_str())) {
+            standings.insert(user.to_string(), standing.clone());
+            continue;
+        }
+        let standing = match read::standing(rankings, board, selector, user, AROUND).await {
+            Ok(standing) if standing.header.version != header.version => return Ok(None),
+            Ok(standing) => Some(standing),
+            Err(Error::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        standings.insert(user.to_string(), standing);
+    }
+    // Else it was refreshed or let go meanwhile, and whoever was not found may be in it all the same.
+    let is_still_that = rankings.store.archive_state(meant, archive).await?.is_some_and(|(now, _)| now == *state);
+    if !is_still_that {
+        return Ok(None);
+    }
+    let rows = rows.into_iter().map(|stored| stored.row).collect();
+    Ok(Some(Shown { header, epoch: state.epoch.clone(), tag, revision: state.revision, rows, limit, standings }))
+}

@@ -1,0 +1,5 @@
+//! What goes out: events, webhooks, streams.
+
+pub(crate) mod live;
+pub(crate) mod outbox;
+pub(crate) mod webhook;

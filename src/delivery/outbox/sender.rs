@@ -1,0 +1,71 @@
+//! The HTTP client of the outbox.
+//!
+//! Not reqwest: with TLS, and ring rather than another copy of the cryptography, its every client panics unless a provider
+//! was installed for the whole process before.
+
+use std::{error::Error as _, time::Duration};
+
+use http_body_util::Full;
+use hyper::{Request, body::Bytes, header};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use rustls::crypto::ring;
+
+use crate::{Error, Result};
+
+/// Sends requests over HTTP/1.1, with TLS where the address says so. Follows no redirects and asks no proxy.
+#[derive(Debug)]
+pub(crate) struct Sender(Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+
+impl Sender {
+    /// Trusts whom the machine trusts; where it has no list of authorities, as in the smallest containers, Mozilla's list.
+    pub(crate) fn new() -> Result<Self> {
+        let connector = match HttpsConnectorBuilder::new().with_provider_and_native_roots(ring::default_provider()) {
+            Ok(builder) => builder,
+            Err(_) => HttpsConnectorBuilder::new()
+                .with_provider_and_webpki_roots(ring::default_provider())
+                .map_err(|error| Error::Internal(format!("no TLS: {error}")))?,
+        };
+        let connector = connector.https_or_http().enable_http1().build();
+        // Events are rare, and a receiver may well be another process at the next: no connection is kept.
+        Ok(Self(Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build(connector)))
+    }
+
+    /// Sends JSON to `url` with these headers besides; gives the status of the answer, or why there was none within `timeout`.
+    /// What else is answered is not read.
+    pub(crate) async fn post(
+        &self,
+        url: &str,
+        headers: [(&str, &str); 2],
+        json: String,
+        timeout: Duration,
+    ) -> Result<u16, String> {
+        let mut request = Request::post(url)
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::USER_AGENT, concat!("centile/", env!("CARGO_PKG_VERSION")));
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        let request = request.body(Full::from(json)).map_err(|error| format!("cannot be sent there: {error}"))?;
+        match tokio::time::timeout(timeout, self.0.request(request)).await {
+            Ok(Ok(response)) => Ok(response.status().as_u16()),
+            Ok(Err(error)) => Err(with_causes(&error)),
+            Err(_) => Err(format!("no answer within {} s", timeout.as_secs_f32())),
+        }
+    }
+}
+
+/// An error and what has caused it, in one line.
+fn with_causes(error: &hyper_util::client::legacy::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,223 @@
+//! Games that nobody plays, and whose scores are written as a game server writes them: over HTTP, with a key.
+
+use std::{fmt, num::NonZero, time::Duration};
+
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use reqwest::{Client, RequestBuilder};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::{
+    Error, Result,
+    dev::demo::{
+        LAPS_BOARD, MAIN_BOARD,
+        players::{self, Player},
+    },
+};
+
+/// Games played at the first start on each board.
+const FIRST_GAMES: [(&str, usize); 2] = [(MAIN_BOARD, 2_500), (LAPS_BOARD, 500)];
+
+/// How many scores one request of the first games carries.
+const BATCH: usize = 250;
+
+/// How many players are named at the same time.
+const NAMED_AT_ONCE: usize = 16;
+
+/// One game in this many is a lap.
+const LAPS_EVERY: u32 = 4;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Plays games against a running service.
+#[derive(Debug)]
+pub struct Games {
+    client: Client,
+    url: String,
+    key: String,
+    players: Vec<Player>,
+    random: StdRng,
+}
+
+/// A game that was played.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Game {
+    /// The board.
+    pub board: &'static str,
+    /// Name of the player.
+    pub name: String,
+    /// Points of the game; on [`LAPS_BOARD`] the milliseconds of the lap.
+    pub points: i64,
+    /// The player's score of all time after it.
+    pub score: i64,
+    /// The player's rank of all time after it.
+    pub rank: u64,
+    /// The rank that the score before would have now; `None` for a newcomer.
+    pub previous_rank: Option<u64>,
+}
+
+impl fmt::Display for Game {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { board, name, points, score, rank, .. } = self;
+        write!(f, "{board}: {name} plays {points}, has {score}, rank {rank}")?;
+        match self.previous_rank {
+            Some(previous) if previous != *rank => write!(f, " (was {previous})"),
+            Some(_) => Ok(()),
+            None => f.write_str(" (new)"),
+        }
+    }
+}
+
+/// What is read of the answer about one event.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+enum EventResult {
+    Accepted { periods: Periods },
+    Refused { error: Value },
+}
+
+/// What is read of the standings after an event.
+#[derive(Debug, Deserialize)]
+struct Periods {
+    all_time: Standing,
+}
+
+#[derive(Debug, Deserialize)]
+struct Standing {
+    score: i64,
+    rank: Option<u64>,
+    previous_rank: Option<u64>,
+}
+
+impl Games {
+    /// Games against the service at `url`, written with the server key `key`. They come out the same for the same
+    /// `seed`.
+    pub fn new(url: &str, key: &str, seed: u64) -> Result<Self> {
+        // Whatever proxy the environment names, the service is right here.
+        let client = Client::builder().no_proxy().timeout(PATIENCE).build();
+        Ok(Self {
+            client: client.map_err(|error| Error::Internal(format!("cannot make an HTTP client: {error}")))?,
+            url: url.to_owned(),
+            key: key.to_owned(),
+            players: players::all(),
+            random: StdRng::seed_from_u64(seed),
+        })
+    }
+
+    /// How many players the first board has.
+    pub async fn players(&self) -> Result<u64> {
+        #[derive(Deserialize)]
+        struct Answer {
+            players: u64,
+        }
+        let request = self.client.get(format!("{}/v1/boards/{MAIN_BOARD}/scores?limit=1", self.url));
+        Ok(answer::<Answer>(request).await?.players)
+    }
+
+    /// Names the players and plays the first games, some 3,000; tells how many have been played and how many there will
+    /// be.
+    pub async fn play_first(&mut self, progress: impl Fn(usize, usize)) -> Result<usize> {
+        let total = FIRST_GAMES.iter().map(|(_, games)| games).sum();
+        progress(0, total);
+        stream::iter(&self.players)
+            .map(|player| self.name(player))
+            .buffer_unordered(NAMED_AT_ONCE)
+            .try_collect::<()>()
+            .await?;
+        let mut played = 0;
+        for (board, games) in FIRST_GAMES {
+            for begin in (0..games).step_by(BATCH) {
+                let events: Vec<Value> = (begin..games.min(begin + BATCH)).map(|_| self.event(board).1).collect();
+                played += events.len();
+                self.write(board, &events).await?;
+                progress(played, total);
+            }
+        }
+        Ok(total)
+    }
+
+    /// Plays `per_second` games a second until this future is dropped; tells of each. One that fails is logged.
+    pub async fn play_on(&mut self, per_second: NonZero<u32>, played: impl Fn(&Game)) {
+        let mut ticks = interval(Duration::from_secs(1) / per_second.get());
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match self.play_one().await {
+                Ok(game) => played(&game),
+                Err(error) => tracing::warn!(%error, "a game was not played"),
+            }
+        }
+    }
+
+    /// Plays one game.
+    pub async fn play_one(&mut self) -> Result<Game> {
+        let board = if self.random.random_ratio(1, LAPS_EVERY) { LAPS_BOARD } else { MAIN_BOARD };
+        let (player, event) = self.event(board);
+        let name = self.players[player].name.clone();
+        let request = self.client.post(format!("{}/v1/boards/{board}/scores?ranks=true", self.url));
+        match answer(request.bearer_auth(&self.key).json(&event)).await? {
+            EventResult::Accepted { periods: Periods { all_time: Standing { score, rank, previous_rank } } } => {
+                Ok(Game {
+                    board,
+                    name,
+                    points: event["points"].as_i64().unwrap_or_default(),
+                    score,
+                    rank: rank.ok_or_else(|| Error::Internal("the answer to a score names no rank".into()))?,
+                    previous_rank,
+                })
+            }
+            EventResult::Refused { error } => Err(Error::Internal(format!("a score was refused: {error}"))),
+        }
+    }
+
+    /// The outcome of a game on `board`: the player's index, and the event as it is written.
+    fn event(&mut self, board: &str) -> (usize, Value) {
+        // Some play all day, others hardly ever.
+        let share: f64 = self.random.random();
+        let index = players::by_eagerness(share.powf(1.5));
+        let Player { id, skill, .. } = &self.players[index];
+        let luck: f64 = self.random.random();
+        let (points, reason) = match board {
+            LAPS_BOARD => (61_000.0 + (1.0 - skill) * 22_000.0 + luck * 9_000.0, "lap finished"),
+            _ => (1.0 + skill * 60.0 + luck * 40.0, "match played"),
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "a small number that is to be whole")]
+        let points = points as i64;
+        (index, json!({ "user_id": id, "points": points, "reason": reason }))
+    }
+
+    async fn name(&self, player: &Player) -> Result<()> {
+        let request = self.client.put(format!("{}/v1/users/{}", self.url, player.id)).bearer_auth(&self.key);
+        answer::<Value>(request.json(&json!({ "name": player.name }))).await.map(drop)
+    }
+
+    /// Writes several events in one request; fails when one of them is refused.
+    async fn write(&self, board: &str, events: &[Value]) -> Result<()> {
+        #[derive(Deserialize)]
+        struct Answer {
+            results: Vec<EventResult>,
+        }
+        let request = self.client.post(format!("{}/v1/boards/{board}/scores", self.url));
+        let answer: Answer = answer(request.bearer_auth(&self.key).json(events)).await?;
+        let refused = answer.results.into_iter().find_map(|result| match result {
+            EventResult::Refused { error } => Some(error),
+            EventResult::Accepted { .. } => None,
+        });
+        refused.map_or(Ok(()), |error| Err(Error::Internal(format!("a score was refused: {error}"))))
+    }
+}
+
+/// Sends a request and reads the answer, which must be a success.
+async fn answer<T: serde::de::DeserializeOwned>(request: RequestBuilder) -> Result<T> {
+    let failed = |error: reqwest::Error| Error::Internal(format!("the service does not answer: {error}"));
+    let response = request.send().await.map_err(failed)?;
+    let status = response.status();
+    if status.is_success() {
+        return response.json().await.map_err(failed);
+    }
+    let text = response.text().await.map_err(failed)?;
+    Err(Error::Internal(format!("the service answers {status}: {text}")))
+}

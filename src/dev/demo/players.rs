@@ -1,0 +1,108 @@
+//! The people who play in the demo: the same ones at every start.
+
+/// How many there are.
+pub(crate) const COUNT: usize = 200;
+
+/// First names from many places, so that nobody takes ASCII for granted.
+const FIRST_NAMES: [&str; 50] = [
+    "Ada",
+    "Adaeze",
+    "Aiko",
+    "Anaïs",
+    "Anders",
+    "Ángel",
+    "Bao",
+    "Beatriz",
+    "Björn",
+    "Carla",
+    "Chidi",
+    "Chloé",
+    "Dana",
+    "Eszter",
+    "Farid",
+    "Fiona",
+    "Gabriel",
+    "Grace",
+    "Hana",
+    "Henrik",
+    "Ines",
+    "İpek",
+    "Ivo",
+    "Jürgen",
+    "Kofi",
+    "Lea",
+    "Léon",
+    "Łukasz",
+    "Maja",
+    "Marek",
+    "Mei",
+    "Миша",
+    "Nadia",
+    "Noah",
+    "Núria",
+    "Oğuz",
+    "Olga",
+    "Omar",
+    "Petr",
+    "Priya",
+    "Рита",
+    "Rosa",
+    "さくら",
+    "Søren",
+    "Tomás",
+    "Uma",
+    "Veronika",
+    "Yusuf",
+    "Γιώργος",
+    "Zoë",
+];
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Player {
+    /// Id, `player-001` to `player-200`.
+    pub(crate) id: String,
+    /// Name shown in lists: a first name and an initial.
+    pub(crate) name: String,
+    /// From 0, a beginner, to just below 1.
+    pub(crate) skill: f64,
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<Player> {
+    (0..COUNT).map(player).collect()
+}
+
+fn player(index: usize) -> Player {
+    // Both steps share no factor with what they are taken modulo, so names and skills are spread evenly.
+    let initial = b'A' + u8::try_from((index * 7 + index / 50 * 5) % 26).unwrap_or(0);
+    Player {
+        id: format!("player-{:03}", index + 1),
+        name: format!("{} {}.", FIRST_NAMES[index % FIRST_NAMES.len()], char::from(initial)),
+        skill: ((index * 77 + 31) % COUNT) as f64 / COUNT as f64,
+    }
+}
+
+/// The index of whoever stands at `share`, from 0 to 1, of the way from the most to the least eager player.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the share is from 0 to 1")]
+pub(crate) fn by_eagerness(share: f64) -> usize {
+    let place = (share * COUNT as f64) as usize;
+    (place * 123 + 6) % COUNT
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_players_are_alike() {
+        let players = all();
+        let names: HashSet<_> = players.iter().map(|player| player.name.as_str()).collect();
+        let skills: HashSet<_> = players.iter().map(|player| player.skill.to_bits()).collect();
+        assert_eq!((names.len(), skills.len()), (COUNT, COUNT));
+        let eager: HashSet<_> = (0..COUNT).map(|place| by_eagerness((place as f64 + 0.5) / COUNT as f64)).collect();
+        assert_eq!(eager.len(), COUNT);
+    }
+}

@@ -1,0 +1,4 @@
+//! Private servers and simulated games for development.
+
+pub mod demo;
+pub mod local;

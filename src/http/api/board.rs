@@ -1,0 +1,400 @@
+//! `/v1/boards`, `/v1/boards/{board}`: boards and their rules.
+
+use std::collections::BTreeMap;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web::{Data, Payload},
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    Error, Result, boards,
+    http::{
+        Api,
+        api::{
+            problem::{ListProblems, ReadProblems, WriteProblems},
+            reply,
+        },
+        extract::{
+            body::{self, Integer},
+            caller,
+            first_layout::{FirstLayoutObject, FirstLayoutRequest},
+            path::BoardPath,
+            query,
+        },
+    },
+    model::{
+        board::{
+            ArchivedKind, Board, BoardChange, DEFAULT_FROZEN_TOP_SIZE, DEFAULT_PERIODS, DEFAULT_POINTS_BOUND,
+            FirstLayout, GainMax, GainMaxChange, KeptArchives, KeptArchivesChange, Mode, NewBoard, OnViolation, Order,
+            PeriodKind, Reading, Ties,
+        },
+        user::check_text,
+    },
+};
+
+/// The rules of a new board.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateBoard {
+    /// Name in URLs.
+    #[schema(example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    slug: String,
+    /// Title for people; the slug when absent.
+    #[schema(example = "Arena", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    title: Option<String>,
+    /// How scores add up.
+    mode: Mode,
+    /// Which scores are better; `desc` when absent.
+    order: Option<Order>,
+    /// What becomes of equal scores; `shared` when absent.
+    ties: Option<Ties>,
+    /// The kinds of period kept, each once; all four when absent.
+    #[schema(value_type = Option<BTreeSet<KeptPeriod>>, example = json!(["all_time", "week"]), min_items = 1, max_items = 4)]
+    periods: Option<Vec<PeriodKind>>,
+    /// Writer lanes; by the number of cores when absent.
+    #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
+    lanes: Option<Integer<i16>>,
+    /// IANA time zone in which days, weeks and months begin; `UTC` when absent.
+    #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    time_zone: Option<String>,
+    /// Least points an event may carry; −(2⁵³ − 1) when absent.
+    #[schema(value_type = Option<i64>, example = 0, minimum = -9_223_372_036_854_775_807i64)]
+    points_min: Option<Integer>,
+    /// Most points an event may carry; 2⁵³ − 1 when absent.
+    #[schema(value_type = Option<i64>, example = 1_000, minimum = -9_223_372_036_854_775_807i64)]
+    points_max: Option<Integer>,
+    /// Where the first score ranges of a ranking lie, while it has no players to tell.
+    #[schema(value_type = Option<FirstLayoutObject>)]
+    first_layout: Option<FirstLayoutRequest>,
+    /// Players in the top that is kept for good of each closed period; 100 when absent.
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000, default = 100)]
+    frozen_top_size: Option<Integer<i32>>,
+    /// How many closed periods of a kind keep their archive, the newest, from 1 to 1,000,000; of a kind that is absent or
+    /// null, all.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": 52}))]
+    kept_archives: BTreeMap<String, Option<Integer<i32>>>,
+    /// Who may read; `public` when absent.
+    reading: Option<Reading>,
+    /// Most events of a player in any 60 seconds; any number when absent.
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000, example = 60)]
+    events_per_minute: Option<Integer<i32>>,
+    /// The most that a player may gain in a period, by its kind, one that the board keeps or `season`: from 1 to 2⁵³ − 1; of a kind that
+    /// is absent or null, anything. On `sum` boards what is won in the period, whatever is lost in between; on `best` and
+    /// `latest` boards how much better a score is than the one that the player came into the period with, or, of a newcomer,
+    /// than the first in it.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
+    gain_max: BTreeMap<String, Option<Integer>>,
+    /// What becomes of an event that breaks the bounds of points, `events_per_minute` or `gain_max`; `refuse` when absent.
+    on_violation: Option<OnViolation>,
+}
+
+impl TryFrom<CreateBoard> for NewBoard {
+    type Error = Error;
+
+    fn try_from(request: CreateBoard) -> Result<Self> {
+        check_time_zone(request.time_zone.as_deref())?;
+        Ok(Self {
+            slug: request.slug.parse().map_err(|error: Error| error.in_field("slug"))?,
+            title: request.title,
+            mode: request.mode,
+            order: request.order.unwrap_or(Order::Desc),
+            ties: request.ties.unwrap_or(Ties::Shared),
+            periods: request.periods.unwrap_or_else(|| DEFAULT_PERIODS.to_vec()),
+            lanes: request.lanes.map(|Integer(lanes)| lanes),
+            time_zone: request.time_zone.unwrap_or_else(|| "UTC".to_owned()),
+            points_min: request.points_min.map_or(-DEFAULT_POINTS_BOUND, |Integer(points)| points),
+            points_max: request.points_max.map_or(DEFAULT_POINTS_BOUND, |Integer(points)| points),
+            first_layout: request.first_layout.map(FirstLayout::from),
+            frozen_top_size: request.frozen_top_size.map_or(DEFAULT_FROZEN_TOP_SIZE, |Integer(size)| size),
+            // All is what a new board keeps anyway.
+            kept_archives: kept_archives(request.kept_archives)?
+                .into_iter()
+                .filter_map(|(kind, kept)| Some((kind, kept?)))
+                .collect(),
+            reading: request.reading.unwrap_or_default(),
+            events_per_minute: request.events_per_minute.map(|Integer(events)| events),
+            gain_max: gain_max(request.gain_max)?.into_iter().filter_map(|(kind, most)| Some((kind, most?))).collect(),
+            on_violation: request.on_violation.unwrap_or_default(),
+        })
+    }
+}
+
+/// Refuses what PostgreSQL could not even be asked about; which zones there are is for it to say.
+fn check_time_zone(name: Option<&str>) -> Result<()> {
+    name.map_or(Ok(()), |name| check_text("time_zone", name, 128))
+}
+
+/// How many closed periods of a kind keep their archive.
+#[derive(Debug, ToSchema)]
+#[schema(minimum = 1, maximum = 1_000_000)]
+#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+struct KeptNumber(Option<i32>);
+
+/// The most that a player may gain in a period of a kind.
+#[derive(Debug, ToSchema)]
+#[schema(minimum = 1, maximum = 9_007_199_254_740_991i64)]
+#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+struct GainNumber(Option<i64>);
+
+/// The kinds of period that a board keeps by itself: all but seasons, which are made one by one.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes what the checks of the domain allow")]
+#[serde(rename_all = "snake_case")]
+enum KeptPeriod {
+    /// The whole life of the board.
+    AllTime,
+    /// A calendar day in the board's time zone.
+    Day,
+    /// An ISO week, from Monday, in the board's time zone.
+    Week,
+    /// A calendar month in the board's time zone.
+    Month,
+}
+
+/// How many archives of which kinds are kept. The kinds are text until here because a refusal names the member at fault,
+/// which serde cannot tell of keys that are anything else.
+fn kept_archives(given: BTreeMap<String, Option<Integer<i32>>>) -> Result<KeptArchivesChange> {
+    let known = given.into_iter().map(|(name, kept)| match ArchivedKind::from_name(&name) {
+        Some(kind) => Ok((kind, kept.map(|Integer(kept)| kept))),
+        None => {
+            Err(Error::invalid(format!("kept_archives.{name}"), "there are archives of day, week, month and season"))
+        }
+    });
+    known.collect()
+}
+
+/// What a player may gain in which kinds of period.
+fn gain_max(given: BTreeMap<String, Option<Integer>>) -> Result<GainMaxChange> {
+    let known = given.into_iter().map(|(name, most)| match PeriodKind::from_name(&name) {
+        Some(kind) => Ok((kind, most.map(|Integer(most)| most))),
+        None => Err(Error::invalid(
+            format!("gain_max.{name}"),
+            "the kinds of period are all_time, day, week, month and season",
+        )),
+    });
+    known.collect()
+}
+
+/// Changes to a board; what is absent stays. Mode, order, ties, time zone and lanes cannot change once events exist.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateBoard {
+    /// New title for people.
+    #[schema(example = "Arena, season two", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    title: Option<String>,
+    /// New mode.
+    mode: Option<Mode>,
+    /// New order.
+    order: Option<Order>,
+    /// New rule for ties.
+    ties: Option<Ties>,
+    /// New IANA time zone.
+    #[schema(example = "Europe/Berlin", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    time_zone: Option<String>,
+    /// New number of writer lanes.
+    #[schema(value_type = Option<i16>, minimum = 1, maximum = 64)]
+    lanes: Option<Integer<i16>>,
+    /// New least points an event may carry.
+    #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
+    points_min: Option<Integer>,
+    /// New most points an event may carry.
+    #[schema(value_type = Option<i64>, minimum = -9_223_372_036_854_775_807i64)]
+    points_max: Option<Integer>,
+    /// New size of the top that is kept of each period closed from now on.
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 1_000)]
+    frozen_top_size: Option<Integer<i32>>,
+    /// How many closed periods of a kind keep their archive: a number from 1 to 1,000,000, or null for all again. Kinds that
+    /// are absent stay as they are.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<ArchivedKind, KeptNumber>, example = json!({"day": 30, "week": null}))]
+    kept_archives: BTreeMap<String, Option<Integer<i32>>>,
+    /// Who may read from now on.
+    reading: Option<Reading>,
+    /// New limit of events of a player in any 60 seconds; null takes it off.
+    #[serde(default, deserialize_with = "body::present")]
+    #[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+    #[schema(value_type = Option<i32>, minimum = 1, maximum = 10_000)]
+    events_per_minute: Option<Option<Integer<i32>>>,
+    /// The most that a player may gain in a period, by its kind: a number from 1 to 2⁵³ − 1, or null for anything again. Kinds that
+    /// are absent stay as they are.
+    #[serde(default)]
+    #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000, "week": null}))]
+    gain_max: BTreeMap<String, Option<Integer>>,
+    /// What becomes of an event that breaks a rule from now on.
+    on_violation: Option<OnViolation>,
+}
+
+impl TryFrom<UpdateBoard> for BoardChange {
+    type Error = Error;
+
+    fn try_from(request: UpdateBoard) -> Result<Self> {
+        check_time_zone(request.time_zone.as_deref())?;
+        Ok(Self {
+            title: request.title,
+            mode: request.mode,
+            order: request.order,
+            ties: request.ties,
+            time_zone: request.time_zone,
+            lanes: request.lanes.map(|Integer(lanes)| lanes),
+            points_min: request.points_min.map(|Integer(points)| points),
+            points_max: request.points_max.map(|Integer(points)| points),
+            frozen_top_size: request.frozen_top_size.map(|Integer(size)| size),
+            kept_archives: kept_archives(request.kept_archives)?,
+            reading: request.reading,
+            events_per_minute: request.events_per_minute.map(|given| given.map(|Integer(events)| events)),
+            gain_max: gain_max(request.gain_max)?,
+            on_violation: request.on_violation,
+        })
+    }
+}
+
+/// A board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BoardResponse {
+    /// Name in URLs.
+    #[schema(example = "arena")]
+    slug: String,
+    /// Title for people.
+    #[schema(example = "Arena")]
+    title: String,
+    /// How scores add up.
+    mode: Mode,
+    /// Which scores are better.
+    order: Order,
+    /// What becomes of equal scores.
+    ties: Ties,
+    /// The kinds of period kept.
+    #[schema(value_type = Vec<KeptPeriod>)]
+    periods: Vec<PeriodKind>,
+    /// Writer lanes.
+    lanes: i16,
+    /// IANA time zone in which days, weeks and months begin.
+    #[schema(example = "UTC")]
+    time_zone: String,
+    /// Least points an event may carry.
+    points_min: i64,
+    /// Most points an event may carry.
+    points_max: i64,
+    /// Players in the top that is kept for good of each closed period.
+    #[schema(example = 100)]
+    frozen_top_size: i32,
+    /// How many closed periods of a kind keep their archive; of a kind that is absent, all.
+    #[schema(value_type = BTreeMap<ArchivedKind, i32>, example = json!({"day": 30, "week": 52}))]
+    kept_archives: KeptArchives,
+    /// Who may read: everybody, or whoever has a key for the board.
+    reading: Reading,
+    /// Most events of a player in any 60 seconds; null for any number.
+    #[schema(required = true, example = 60)]
+    events_per_minute: Option<i32>,
+    /// The most that a player may gain in a period, by its kind; of a kind that is absent, anything.
+    #[schema(value_type = BTreeMap<PeriodKind, i64>, example = json!({"day": 5_000}))]
+    gain_max: GainMax,
+    /// What becomes of an event that breaks a rule.
+    on_violation: OnViolation,
+    /// When the board was made.
+    created_at: DateTime<Utc>,
+}
+
+impl From<&Board> for BoardResponse {
+    fn from(board: &Board) -> Self {
+        Self {
+            slug: board.slug.to_string(),
+            title: board.title.clone(),
+            mode: board.mode,
+            order: board.order,
+            ties: board.ties,
+            periods: board.periods.clone(),
+            lanes: board.lanes,
+            time_zone: board.time_zone.clone(),
+            points_min: board.points_min,
+            points_max: board.points_max,
+            frozen_top_size: board.frozen_top_size,
+            kept_archives: board.kept_archives.clone(),
+            reading: board.reading,
+            events_per_minute: board.events_per_minute,
+            gain_max: board.gain_max.clone(),
+            on_violation: board.on_violation,
+            created_at: board.created_at,
+        }
+    }
+}
+
+/// All boards.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BoardsResponse {
+    /// The boards, by slug.
+    boards: Vec<BoardResponse>,
+}
+
+/// Make a board
+///
+/// Needs an admin key.
+#[utoipa::path(
+    post, path = "/v1/boards", operation_id = "create_board", tag = "boards", security(("key" = [])),
+    request_body = CreateBoard,
+    responses(
+        (status = 201, description = "The board was made.", body = BoardResponse,
+            headers(("Location" = String, description = "Path of the board."))),
+        WriteProblems,
+    ),
+)]
+pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    query::none(&request)?;
+    let new: CreateBoard = body::json(&api, &request, payload).await?;
+    let board = boards::create(&api.instance.boards, new.try_into()?, &by).await?;
+    let location = header::HeaderValue::try_from(format!("/v1/boards/{}", board.slug))
+        .map_err(|error| Error::Internal(format!("board {} has no address: {error}", board.slug)))?;
+    let mut response = reply::written(StatusCode::CREATED, &BoardResponse::from(&board));
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+/// List the boards
+///
+/// Those that everybody may read, and with a key those that it is for, too.
+#[utoipa::path(
+    get, path = "/v1/boards", operation_id = "list_boards", tag = "boards",
+    responses((status = 200, description = "The boards, by slug.", body = BoardsResponse), ListProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    query::none(&request)?;
+    let boards = caller::readable_boards(&api, &request).await?;
+    Ok(reply::read(&BoardsResponse { boards: boards.iter().map(BoardResponse::from).collect() }))
+}
+
+/// Show a board
+#[utoipa::path(
+    get, path = "/v1/boards/{board}", operation_id = "show_board", tag = "boards", params(BoardPath),
+    responses((status = 200, description = "The board.", body = BoardResponse), ReadProblems),
+)]
+pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    query::none(&request)?;
+    let path = BoardPath::of(&request)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    Ok(reply::read(&BoardResponse::from(&*board)))
+}
+
+/// Change a board
+///
+/// Needs an admin key. Mode, order, ties, time zone and lanes cannot change once events exist.
+#[utoipa::path(
+    patch, path = "/v1/boards/{board}", operation_id = "update_board", tag = "boards", security(("key" = [])),
+    params(BoardPath), request_body = UpdateBoard,
+    responses((status = 200, description = "The board as it is now.", body = BoardResponse), WriteProblems),
+)]
+pub(crate) async fn update(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    query::none(&request)?;
+    let change: UpdateBoard = body::json(&api, &request, payload).await?;
+    let board = boards::update(&api.instance.boards, &path.board, change.try_into()?, &by).await?;
+    Ok(reply::written(StatusCode::OK, &BoardResponse::from(&board)))
+}

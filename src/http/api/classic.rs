@@ -1,0 +1,175 @@
+//! `/v1/scores`: the default board in the shapes that leaderboard clients have long known.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Payload},
+};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result, boards,
+    http::{
+        Api,
+        api::{
+            list::limit,
+            problem::{ListProblems, ReadProblems, WriteProblems},
+            reply,
+            submit::{EventResult, Events, SubmitRequest, SubmitResponse, Written, kept_apart, write_many, write_one},
+        },
+        extract::{caller, path::UserPath, query},
+    },
+    model::{
+        board::PeriodKind,
+        period::PeriodSelector,
+        rank::{PageStart, Row},
+    },
+    ranking::read,
+    scoring,
+};
+
+/// How long a list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ClassicListQuery {
+    /// Most rows.
+    #[param(minimum = 1, maximum = 1000, default = 10)]
+    limit: Option<u64>,
+}
+
+/// A player's line.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClassicRow<'a> {
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Name.
+    #[schema(example = "Ada")]
+    user_name: &'a str,
+    /// Rank.
+    #[schema(example = 1, minimum = 1)]
+    rank: u64,
+    /// Score.
+    #[schema(example = 1_234)]
+    score: i64,
+}
+
+impl<'a> From<&'a Row> for ClassicRow<'a> {
+    fn from(row: &'a Row) -> Self {
+        Self { user_id: &row.user_id, user_name: &row.user_name, rank: row.rank, score: row.score }
+    }
+}
+
+/// The top of the default board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClassicListResponse<'a> {
+    /// The players, best first.
+    data: Vec<ClassicRow<'a>>,
+    /// Rows in `data`.
+    #[schema(example = 10)]
+    total: usize,
+}
+
+/// A player's score and rank.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClassicUser<'a> {
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Score of all time; null on a board that does not keep it.
+    #[schema(example = 1_234, required = true)]
+    score: Option<i64>,
+    /// Rank of all time; null on a board that does not keep it.
+    #[schema(example = 1, minimum = 1, required = true)]
+    rank: Option<u64>,
+}
+
+/// One player of the default board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClassicUserResponse<'a> {
+    /// The player.
+    user_info: ClassicUser<'a>,
+}
+
+/// What became of one event, or of each event of a list.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
+#[serde(untagged)]
+pub(crate) enum ClassicSubmitAnswer<'a> {
+    /// Of one event.
+    One(ClassicUserResponse<'a>),
+    /// Of a list.
+    Many(SubmitResponse),
+}
+
+/// Write scores on the default board
+///
+/// Needs a server key for the board, or an admin key. Takes what the board's own path takes.
+#[utoipa::path(
+    post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
+    request_body = SubmitRequest,
+    responses(
+        (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer),
+        (status = 202, description = "The one event was put into quarantine.", body = EventResult),
+        WriteProblems,
+    ),
+)]
+pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let _welcome = scoring::welcome(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
+    let key = caller::authenticated(&api, &request).await?;
+    key.may_write(&api.settings.default_board)?;
+    query::none(&request)?;
+    let board = boards::find(&api.instance.boards, &api.settings.default_board).await?;
+    match Events::of(&api, &request, payload, &key, true).await? {
+        Events::One(event) => {
+            let user_id = event.user_id.clone();
+            let accepted = match write_one(&api.instance, &board, event).await? {
+                Written::Accepted(accepted) => accepted,
+                Written::Quarantined(quarantined) => return Ok(kept_apart(quarantined)),
+            };
+            let standing = accepted.periods.get(PeriodKind::AllTime.name());
+            let user_info = ClassicUser {
+                user_id: user_id.as_str(),
+                score: standing.map(|standing| standing.score),
+                rank: standing.and_then(|standing| standing.rank),
+            };
+            Ok(reply::written(StatusCode::OK, &ClassicUserResponse { user_info }))
+        }
+        Events::Many(events) => {
+            let results = write_many(&api.instance, &board, events).await?;
+            Ok(reply::written(StatusCode::OK, &results))
+        }
+    }
+}
+
+/// Read the top of the default board
+#[utoipa::path(
+    get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic", params(ClassicListQuery),
+    responses((status = 200, description = "The best of all time.", body = ClassicListResponse), ListProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let query: ClassicListQuery = query::parse(&request)?;
+    let limit = limit(query.limit)?;
+    let board = caller::readable(&api, &request, &api.settings.default_board).await?;
+    let start = PageStart::Position(1);
+    let page = read::page(&api.instance.rankings, &board, &PeriodSelector::default(), start, limit).await?;
+    let data: Vec<_> = page.rows.iter().map(ClassicRow::from).collect();
+    Ok(reply::read(&ClassicListResponse { total: data.len(), data }))
+}
+
+/// Read a player of the default board
+#[utoipa::path(
+    get, path = "/v1/scores/{user_id}", operation_id = "show_classic_score", tag = "classic", params(UserPath),
+    responses((status = 200, description = "Score and rank of all time.", body = ClassicUserResponse), ReadProblems),
+)]
+pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let UserPath { user_id } = UserPath::of(&request)?;
+    query::none(&request)?;
+    let board = caller::readable(&api, &request, &api.settings.default_board).await?;
+    let standing = read::standing(&api.instance.rankings, &board, &PeriodSelector::default(), &user_id, 0).await?;
+    let player = &standing.player;
+    let user_info = ClassicUser { user_id: &player.user_id, score: Some(player.score), rank: Some(player.rank) };
+    Ok(reply::read(&ClassicUserResponse { user_info }))
+}

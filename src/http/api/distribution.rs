@@ -1,0 +1,109 @@
+//! `/v1/boards/{board}/distribution`: how scores are spread.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{list::RankingResponse, problem::ReadProblems, reply},
+        extract::{
+            caller,
+            path::BoardPath,
+            query::{self, PeriodText},
+        },
+    },
+    model::{board::Board, rank::Distribution},
+    ranking::read,
+};
+
+/// Which period.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct DistributionQuery {
+    /// Which period, as in a list; `all_time` when absent.
+    #[param(value_type = Option<PeriodText>)]
+    period: Option<String>,
+}
+
+/// A score that a share of the players do not pass.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PercentileResponse {
+    /// 0, 10, …, 100.
+    #[schema(example = 90, minimum = 0, maximum = 100)]
+    percentile: u8,
+    /// The score there, by `percentile_disc`.
+    #[schema(example = 1_234)]
+    score: i64,
+}
+
+/// A range of the histogram.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct BarResponse {
+    /// Score of the worst player in the range.
+    #[schema(example = 1_000)]
+    from_score: i64,
+    /// Score of the best player in the range.
+    #[schema(example = 1_250)]
+    to_score: i64,
+    /// Players in the range.
+    #[schema(example = 412)]
+    players: u64,
+}
+
+/// How scores are spread.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DistributionResponse<'a> {
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    /// The score at each tenth percentile, worst to best; empty without players.
+    percentiles: Vec<PercentileResponse>,
+    /// Up to 20 ranges of equal width from the worst score to the best; both ends belong to a range.
+    histogram: Vec<BarResponse>,
+}
+
+impl<'a> DistributionResponse<'a> {
+    fn new(board: &'a Board, distribution: &'a Distribution) -> Self {
+        let percentiles = distribution.percentiles.iter();
+        let bars = distribution.histogram.iter();
+        Self {
+            ranking: RankingResponse::new(board, &distribution.header),
+            percentiles: percentiles.map(|&(percentile, score)| PercentileResponse { percentile, score }).collect(),
+            histogram: bars
+                .map(|bar| BarResponse { from_score: bar.from_score, to_score: bar.to_score, players: bar.players })
+                .collect(),
+        }
+    }
+}
+
+/// Read how scores are spread
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/distribution", operation_id = "show_distribution", tag = "reading",
+    params(BoardPath, DistributionQuery),
+    responses(
+        (status = 200, description = "Percentiles and histogram.", body = DistributionResponse,
+            headers(
+                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
+                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+            )),
+        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        ReadProblems,
+    ),
+)]
+pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let query: DistributionQuery = query::parse(&request)?;
+    let selector = query::selector(query.period.as_deref())?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let distribution = read::distribution(&api.instance.rankings, &board, &selector).await?;
+    reply::ranked(
+        &request,
+        board.reading,
+        &selector,
+        &distribution.header,
+        &DistributionResponse::new(&board, &distribution),
+    )
+}

@@ -1,0 +1,112 @@
+//! `/v1/boards/{board}/scores/{user_id}/history`: a player's ledger.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{problem::ReadProblems, reply},
+        extract::{
+            caller,
+            path::{BoardPath, UserPath},
+            query,
+        },
+    },
+    model::score::HistoryRow,
+    scoring,
+};
+
+/// Which rows of the ledger.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct HistoryQuery {
+    /// Most rows.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u64>,
+    /// `next` of an earlier answer.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+/// One act on a player's scores.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HistoryRowResponse<'a> {
+    /// Id in the ledger.
+    #[schema(example = 1_042)]
+    transaction_id: i64,
+    /// `score`, `void`, `reset`, `ban` or `unban`.
+    #[schema(example = "score")]
+    kind: &'a str,
+    /// Points, of a score.
+    #[schema(example = 50, required = true)]
+    points: Option<i64>,
+    /// What breaks ties, of a score that has it.
+    #[schema(required = true)]
+    tiebreak: Option<i16>,
+    /// Why, as whoever acted put it.
+    #[schema(example = "boss defeated", required = true)]
+    reason: Option<&'a str>,
+    /// Id of the score transaction that a `void` undoes.
+    #[schema(required = true)]
+    voids: Option<i64>,
+    /// The time it counts for.
+    occurred_at: DateTime<Utc>,
+}
+
+impl<'a> From<&'a HistoryRow> for HistoryRowResponse<'a> {
+    fn from(row: &'a HistoryRow) -> Self {
+        Self {
+            transaction_id: row.transaction_id,
+            kind: &row.kind,
+            points: row.points,
+            tiebreak: row.tiebreak,
+            reason: row.reason.as_deref(),
+            voids: row.voids,
+            occurred_at: row.occurred_at,
+        }
+    }
+}
+
+/// A player's ledger.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HistoryResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// The acts, newest first.
+    history: Vec<HistoryRowResponse<'a>>,
+    /// `cursor` of the next, older rows; null after the oldest.
+    #[schema(required = true)]
+    next: Option<&'a str>,
+}
+
+/// Read a player's history
+///
+/// Every act on the player's scores on the board, newest first.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/scores/{user_id}/history", operation_id = "list_history", tag = "reading",
+    params(BoardPath, UserPath, HistoryQuery),
+    responses((status = 200, description = "Rows of the ledger.", body = HistoryResponse), ReadProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let query: HistoryQuery = query::parse(&request)?;
+    let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let (rows, next) = scoring::history(&api.instance.store, &board, &user_id, limit, query.cursor.as_deref()).await?;
+    Ok(reply::read(&HistoryResponse {
+        board: board.slug.as_str(),
+        user_id: user_id.as_str(),
+        history: rows.iter().map(HistoryRowResponse::from).collect(),
+        next: next.as_deref(),
+    }))
+}

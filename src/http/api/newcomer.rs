@@ -1,0 +1,72 @@
+//! `/v1/boards/{board}/rank`: the rank that a score would have.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{list::RankingResponse, problem::ReadProblems, reply},
+        extract::{
+            caller,
+            path::BoardPath,
+            query::{self, PeriodText},
+        },
+    },
+    ranking::read,
+};
+
+/// Which score.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct NewcomerQuery {
+    /// The score to place.
+    #[param(example = 1_234, minimum = -9_223_372_036_854_775_807i64)]
+    score: i64,
+    /// Which period, as in a list; `all_time` when absent.
+    #[param(value_type = Option<PeriodText>)]
+    period: Option<String>,
+}
+
+/// Where a score would stand.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NewcomerResponse<'a> {
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    /// The score that was asked about.
+    #[schema(example = 1_234)]
+    score: i64,
+    /// The rank that a newcomer with this score would have.
+    #[schema(example = 6, minimum = 1)]
+    rank: u64,
+}
+
+/// Read the rank of a score
+///
+/// The rank that a newcomer with this score would have now: behind equals, except on `shared` boards. Of a closed period,
+/// the rank that it would have had.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/rank", operation_id = "show_rank_of_score", tag = "reading",
+    params(BoardPath, NewcomerQuery),
+    responses(
+        (status = 200, description = "The rank of the score.", body = NewcomerResponse,
+            headers(
+                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
+                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+            )),
+        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        ReadProblems,
+    ),
+)]
+pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let query: NewcomerQuery = query::parse(&request)?;
+    let selector = query::selector(query.period.as_deref())?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let (header, rank) = read::newcomer(&api.instance.rankings, &board, &selector, query.score).await?;
+    let answer = NewcomerResponse { ranking: RankingResponse::new(&board, &header), score: query.score, rank };
+    reply::ranked(&request, board.reading, &selector, &header, &answer)
+}

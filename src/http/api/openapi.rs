@@ -1,0 +1,154 @@
+//! The `OpenAPI` document, made from the code: each handler describes itself, and this file puts them together.
+
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        Components,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
+
+use crate::http::{
+    api::{
+        board, classic, distribution, docs, export, health, history, key, list, newcomer, period,
+        problem::{self, Problem},
+        quarantine, season, standing, submit, transaction, user,
+    },
+    live,
+};
+
+/// The document of this service.
+#[must_use]
+pub fn openapi() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Centile",
+        description = "A leaderboard service. Every rank is exact for the version that its answer names. Reading needs no \
+            key unless a board asks for one; writing needs a key. It is sent as `Authorization: Bearer …`. Where requests are limited, \
+            `RateLimit-Limit`, `RateLimit-Remaining` and `RateLimit-Reset` say how many may be made at once, how many of \
+            them are left, and in how many seconds all of them will be. Errors are problem documents (RFC 9457), also for a path that is unknown (404) and a method that a path does not \
+            have (405, with `Allow`).",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    paths(
+        list::list,
+        list::query,
+        standing::show,
+        history::list,
+        live::follow,
+        newcomer::show,
+        distribution::show,
+        export::csv,
+        export::ndjson,
+        submit::submit,
+        board::list,
+        board::create,
+        board::show,
+        board::update,
+        period::list,
+        season::create,
+        user::put,
+        user::show,
+        user::erase,
+        user::ban,
+        user::unban,
+        standing::reset,
+        transaction::void,
+        quarantine::list,
+        quarantine::accept,
+        quarantine::reject,
+        key::create,
+        key::list,
+        key::revoke,
+        classic::list,
+        classic::submit,
+        classic::standing,
+        health::alive,
+        health::ready_to_serve,
+        health::metrics,
+        docs::document,
+    ),
+    components(schemas(Problem)),
+    modifiers(&Shared),
+    tags(
+        (name = "reading", description = "Rankings: the top, pages, one player, chosen players, the distribution."),
+        (name = "writing", description = "Scores, from game servers."),
+        (name = "boards", description = "What is ranked, by which rules, over which periods."),
+        (name = "players", description = "What is known of players."),
+        (name = "administration", description = "Acts on players and scores; all are kept in the ledger."),
+        (name = "keys", description = "Who may read, write and administer."),
+        (name = "classic", description = "The default board in well-known shapes."),
+        (name = "operation", description = "For whoever runs the service."),
+    ),
+)]
+struct Document;
+
+/// What several calls refer to: the key, and the problem answers.
+struct Shared;
+
+impl Modify for Shared {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let key = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("An API key, made with `centile key create`. One that signs also needs `Centile-Signature: t=SECONDS,v1=HEX` with each request, where HEX is the HMAC-SHA256 over `SECONDS.METHOD.PATH?QUERY.BODY`."))
+            .build();
+        let components = document.components.get_or_insert_with(Components::new);
+        components.add_security_scheme("key", SecurityScheme::Http(key));
+        for (name, response) in problem::components() {
+            components.responses.insert(name.to_owned(), response.into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Method and path of every operation in the document.
+    fn documented() -> BTreeSet<(String, String)> {
+        let document = serde_json::to_value(openapi()).unwrap_or_default();
+        let paths = document["paths"].as_object().cloned().unwrap_or_default();
+        let operations = paths.into_iter().flat_map(|(path, item)| {
+            let methods: Vec<String> = item.as_object().map(|item| item.keys().cloned().collect()).unwrap_or_default();
+            methods.into_iter().map(move |method| (method.to_uppercase(), path.clone()))
+        });
+        operations.collect()
+    }
+
+    #[test]
+    fn the_document_and_the_routes_are_the_same() {
+        let mut routed = BTreeSet::new();
+        for endpoint in crate::http::endpoints() {
+            // HEAD goes with GET and is not described by itself.
+            for method in endpoint.methods().iter().filter(|method| *method != actix_web::http::Method::HEAD) {
+                routed.insert((method.to_string(), endpoint.path().to_owned()));
+            }
+        }
+        assert_eq!(documented(), routed);
+    }
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let document = serde_json::to_value(openapi()).unwrap_or_default();
+        let mut open = vec![&document];
+        while let Some(value) = open.pop() {
+            match value {
+                serde_json::Value::Object(members) => {
+                    if let Some(target) = members.get("$ref").and_then(|target| target.as_str()) {
+                        let pointer = target.strip_prefix('#').unwrap_or_default();
+                        assert!(document.pointer(pointer).is_some(), "{target} leads nowhere");
+                    }
+                    open.extend(members.values());
+                }
+                serde_json::Value::Array(items) => open.extend(items),
+                _ => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! `/v1/boards/{board}/periods`: the periods of a board.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{problem::ReadProblems, reply},
+        extract::{caller, path::BoardPath, query},
+    },
+    model::{
+        board::PeriodKind,
+        period::{Period, PeriodState},
+    },
+    ranking::period,
+};
+
+/// How many periods are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PeriodsQuery {
+    /// Most periods of each kind.
+    #[param(minimum = 1, maximum = 1000, default = 10)]
+    limit: Option<u64>,
+}
+
+/// A period of a board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PeriodResponse<'a> {
+    /// Its name wherever a call takes a `period`.
+    #[schema(example = "week:2024-01-15")]
+    name: String,
+    /// Its kind.
+    kind: PeriodKind,
+    /// Its label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
+    #[schema(example = "2024-01-15")]
+    label: &'a str,
+    /// How far it is in its life.
+    state: PeriodState,
+    /// First instant; null for `all_time`.
+    #[schema(required = true)]
+    starts_at: Option<DateTime<Utc>>,
+    /// First instant after it; null for `all_time`.
+    #[schema(required = true)]
+    ends_at: Option<DateTime<Utc>>,
+}
+
+impl<'a> From<&'a Period> for PeriodResponse<'a> {
+    fn from(period: &'a Period) -> Self {
+        Self {
+            name: period.name(),
+            kind: period.kind,
+            label: &period.label,
+            state: period.state,
+            starts_at: period.starts_at,
+            ends_at: period.ends_at,
+        }
+    }
+}
+
+/// The periods of a board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PeriodsResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// The periods opened so far, newest first.
+    periods: Vec<PeriodResponse<'a>>,
+}
+
+/// List the periods of a board
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/periods", operation_id = "list_periods", tag = "boards",
+    params(BoardPath, PeriodsQuery),
+    responses((status = 200, description = "The periods opened so far.", body = PeriodsResponse), ReadProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let query: PeriodsQuery = query::parse(&request)?;
+    let limit = query::bounded("limit", query.limit, 10, 1, 1_000)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let periods = period::list(&api.instance.rankings, &board, limit).await?;
+    let periods = periods.iter().map(PeriodResponse::from).collect();
+    Ok(reply::read(&PeriodsResponse { board: board.slug.as_str(), periods }))
+}

@@ -1,0 +1,201 @@
+//! `/v1/boards/{board}/quarantine`: events that broke a rule of the board, and what becomes of them.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::StatusCode,
+    web::{Data, Payload},
+};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Error, Result,
+    http::{
+        Api,
+        api::{
+            problem::{ReadProblems, WriteProblems},
+            reply,
+            user::ActRequest,
+        },
+        extract::{
+            caller,
+            path::{BoardPath, QuarantinePath},
+            query,
+        },
+    },
+    model::quarantine::{QuarantinedEvent, State},
+    scoring::quarantine,
+};
+
+/// Which events of the quarantine.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct QuarantineQuery {
+    /// What has become of them; `waiting` when absent.
+    #[param(value_type = Option<State>)]
+    state: Option<String>,
+    /// Most rows.
+    #[param(minimum = 1, maximum = 1000, default = 50)]
+    limit: Option<u64>,
+    /// `next` of an earlier answer.
+    #[param(min_length = 1)]
+    cursor: Option<String>,
+}
+
+/// An event of the quarantine, as it was submitted.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QuarantinedEventResponse<'a> {
+    /// Its id in the quarantine.
+    #[schema(example = 7)]
+    quarantine_id: i64,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Points.
+    #[schema(example = 5_000)]
+    points: i64,
+    /// What breaks ties, where it has that.
+    #[schema(required = true)]
+    tiebreak: Option<i16>,
+    /// Why, as the game put it.
+    #[schema(example = "boss defeated", required = true)]
+    reason: Option<&'a str>,
+    /// The caller's id of the event.
+    #[schema(example = "match-7:ada", required = true)]
+    id: Option<&'a str>,
+    /// The rule that it broke: `points_out_of_bounds`, `too_many_events` or `gain_too_large`.
+    #[schema(example = "gain_too_large")]
+    rule: &'a str,
+    /// What is allowed, and what was met.
+    #[schema(example = "1000 in day:2024-01-15, not 5000")]
+    detail: &'a str,
+    /// When it was submitted.
+    submitted_at: DateTime<Utc>,
+    /// What has become of it.
+    state: State,
+    /// When it was decided.
+    #[schema(required = true)]
+    decided_at: Option<DateTime<Utc>>,
+    /// Who decided.
+    #[schema(example = "key 0123456789abcdef", required = true)]
+    decided_by: Option<&'a str>,
+    /// Why, as whoever decided put it.
+    #[schema(required = true)]
+    decided_why: Option<&'a str>,
+    /// Id of the score transaction that an accepted event became.
+    #[schema(required = true)]
+    transaction_id: Option<i64>,
+}
+
+impl<'a> From<&'a QuarantinedEvent> for QuarantinedEventResponse<'a> {
+    fn from(event: &'a QuarantinedEvent) -> Self {
+        Self {
+            quarantine_id: event.quarantine_id,
+            user_id: &event.user_id,
+            points: event.points,
+            tiebreak: event.tiebreak,
+            reason: event.reason.as_deref(),
+            id: event.event_id.as_deref(),
+            rule: &event.rule,
+            detail: &event.detail,
+            submitted_at: event.submitted_at,
+            state: event.state,
+            decided_at: event.decided_at,
+            decided_by: event.decided_by.as_deref(),
+            decided_why: event.decided_why.as_deref(),
+            transaction_id: event.transaction_id,
+        }
+    }
+}
+
+/// A part of a board's quarantine.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct QuarantineResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// The events, in the order in which they came.
+    events: Vec<QuarantinedEventResponse<'a>>,
+    /// `cursor` of the next events; null after the last.
+    #[schema(required = true)]
+    next: Option<&'a str>,
+}
+
+/// List the events in quarantine
+///
+/// Needs an admin key. Events that broke a rule of a board that keeps such events apart, the oldest first. Decided ones are listed
+/// for 90 days.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/quarantine", operation_id = "list_quarantine", tag = "administration",
+    security(("key" = [])), params(BoardPath, QuarantineQuery),
+    responses((status = 200, description = "The events.", body = QuarantineResponse), ReadProblems),
+)]
+pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let query: QuarantineQuery = query::parse(&request)?;
+    let limit = query::bounded("limit", query.limit, 50, 1, 1_000)?;
+    let state = query.state.as_deref().map_or(Some(State::Waiting), State::from_name);
+    let state = state.ok_or_else(|| Error::invalid("state", "is waiting, accepted or rejected"))?;
+    let board = path.find(&api.instance).await?;
+    let (events, next) = quarantine::list(&api.instance.store, &board, state, limit, query.cursor.as_deref()).await?;
+    Ok(reply::written(
+        StatusCode::OK,
+        &QuarantineResponse {
+            board: board.slug.as_str(),
+            events: events.iter().map(QuarantinedEventResponse::from).collect(),
+            next: next.as_deref(),
+        },
+    ))
+}
+
+/// What an accepted event became.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AcceptedEventResponse {
+    /// Id of the score transaction in the ledger.
+    #[schema(example = 1_042)]
+    transaction_id: i64,
+}
+
+/// Accept an event
+///
+/// Needs an admin key. The event enters the ledger with the time of now, and counts in the periods that hold now, whatever rules it
+/// breaks. Accepting it again changes nothing.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/quarantine/{quarantine_id}/accept", operation_id = "accept_event",
+    tag = "administration", security(("key" = [])), params(BoardPath, QuarantinePath),
+    request_body = Option<ActRequest>,
+    responses((status = 200, description = "The event is in the ledger.", body = AcceptedEventResponse), WriteProblems),
+)]
+pub(crate) async fn accept(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let QuarantinePath { quarantine_id } = QuarantinePath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
+    let board = path.find(&api.instance).await?;
+    let transaction_id = quarantine::accept(&api.instance.rankings, &board, quarantine_id, &act).await?;
+    Ok(reply::written(StatusCode::OK, &AcceptedEventResponse { transaction_id }))
+}
+
+/// Reject an event
+///
+/// Needs an admin key. The event never enters the ledger. Rejecting it again changes nothing.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/quarantine/{quarantine_id}/reject", operation_id = "reject_event",
+    tag = "administration", security(("key" = [])), params(BoardPath, QuarantinePath),
+    request_body = Option<ActRequest>,
+    responses((status = 204, description = "The event is rejected."), WriteProblems),
+)]
+pub(crate) async fn reject(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let QuarantinePath { quarantine_id } = QuarantinePath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
+    let board = path.find(&api.instance).await?;
+    quarantine::reject(&api.instance.store, &board, quarantine_id, &act).await?;
+    Ok(reply::done())
+}

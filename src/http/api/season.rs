@@ -1,0 +1,112 @@
+//! `/v1/boards/{board}/seasons`: periods with a name and bounds of their own.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::{StatusCode, header},
+    web::{Data, Payload},
+};
+use chrono::{DateTime, NaiveDate, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    Error, Result,
+    http::{
+        Api,
+        api::{problem::WriteProblems, reply},
+        extract::{body, caller, path::BoardPath, query},
+    },
+    model::{period::PeriodState, season::Edge},
+    periods::season,
+};
+
+/// A new season.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CreateSeason {
+    /// Name on its board.
+    #[schema(example = "spring", min_length = 1, max_length = 40, pattern = "^[a-z0-9][a-z0-9_-]*$")]
+    name: String,
+    /// When it begins: a time (RFC 3339), or a date for the beginning of that day in the board's time zone.
+    #[schema(value_type = EdgeText, example = "2030-03-01")]
+    starts_at: String,
+    /// When it is over, in the same forms: on that date it is over already.
+    #[schema(value_type = EdgeText, example = "2030-06-01T12:00:00Z")]
+    ends_at: String,
+}
+
+/// Where a season begins or ends.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "describes what `Edge` reads")]
+#[serde(untagged)]
+#[schema(as = SeasonEdge)]
+enum EdgeText {
+    /// The beginning of that day in the board's time zone.
+    Date(NaiveDate),
+    /// That instant.
+    Instant(DateTime<Utc>),
+}
+
+/// The edge of a season that stood in `field`.
+fn edge(field: &str, text: &str) -> Result<Edge> {
+    text.parse().map_err(|error| match error {
+        Error::Invalid { message, .. } => Error::invalid(field, message),
+        other => other,
+    })
+}
+
+/// A season of a board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SeasonResponse<'a> {
+    /// Name of the board.
+    #[schema(example = "arena")]
+    board: &'a str,
+    /// Name on its board.
+    #[schema(example = "spring")]
+    name: &'a str,
+    /// Its name wherever a call takes a `period`.
+    #[schema(example = "season:spring")]
+    period: String,
+    /// First instant.
+    starts_at: DateTime<Utc>,
+    /// First instant after it.
+    ends_at: DateTime<Utc>,
+    /// How far it is in its life; `open` from the moment it is made.
+    state: PeriodState,
+}
+
+/// Make a season
+///
+/// Needs an admin key. A season has to be made before its first score; it may overlap other periods and seasons.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/seasons", operation_id = "create_season", tag = "boards", security(("key" = [])),
+    params(BoardPath), request_body = CreateSeason,
+    responses(
+        (status = 201, description = "The season was made.", body = SeasonResponse,
+            headers(("Location" = String, description = "Path of its ranking."))),
+        WriteProblems,
+    ),
+)]
+pub(crate) async fn create(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    query::none(&request)?;
+    let new: CreateSeason = body::json(&api, &request, payload).await?;
+    let (starts_at, ends_at) = (edge("starts_at", &new.starts_at)?, edge("ends_at", &new.ends_at)?);
+    let board = path.find(&api.instance).await?;
+    let season = season::create(&api.instance.store, &board, &new.name, (starts_at, ends_at), &by).await?;
+    let period = format!("season:{}", season.name);
+    let location = header::HeaderValue::try_from(format!("/v1/boards/{}/scores?period={period}", board.slug))
+        .map_err(|error| Error::Internal(format!("season {} has no address: {error}", season.name)))?;
+    let answer = SeasonResponse {
+        board: board.slug.as_str(),
+        name: &season.name,
+        period,
+        starts_at: season.starts_at,
+        ends_at: season.ends_at,
+        state: season.state,
+    };
+    let mut response = reply::written(StatusCode::CREATED, &answer);
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}

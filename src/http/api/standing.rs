@@ -1,0 +1,149 @@
+//! `/v1/boards/{board}/scores/{user_id}`: one player on a board.
+
+use actix_web::{HttpRequest, HttpResponse, web::Data};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{
+            list::{RankingResponse, RowResponse},
+            problem::{ActProblems, ReadProblems},
+            reply, timestamp,
+        },
+        extract::{
+            caller,
+            path::{BoardPath, UserPath},
+            query::{self, PeriodText},
+        },
+    },
+    model::{act::Act, board::Board, rank::Standing},
+    ranking::read,
+    scoring,
+};
+
+/// Which period, and how many neighbours.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct StandingQuery {
+    /// Which period, as in a list; `all_time` when absent.
+    #[param(value_type = Option<PeriodText>)]
+    period: Option<String>,
+    /// Players wanted above, and as many below.
+    #[param(minimum = 0, maximum = 100, default = 4)]
+    around: Option<u64>,
+}
+
+/// Why a player starts anew.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ResetQuery {
+    /// Kept in the ledger.
+    #[param(example = "asked for it", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+    reason: Option<String>,
+}
+
+/// A player's standing.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StandingResponse<'a> {
+    #[serde(flatten)]
+    ranking: RankingResponse<'a>,
+    /// The caller's own id of the player.
+    #[schema(example = "ada")]
+    user_id: &'a str,
+    /// Name.
+    #[schema(example = "Ada")]
+    user_name: &'a str,
+    /// Address of a picture.
+    #[schema(required = true)]
+    avatar: Option<&'a str>,
+    /// Score.
+    #[schema(example = 1_234)]
+    score: i64,
+    /// Rank, shared among equals on `shared` boards.
+    #[schema(example = 6, minimum = 1)]
+    rank: u64,
+    /// Place in the total order, from 1, never shared.
+    #[schema(example = 7, minimum = 1)]
+    position: u64,
+    /// 100 × players strictly worse ÷ max(players − 1, 1).
+    #[schema(example = 99.4, minimum = 0, maximum = 100)]
+    percentile: f64,
+    /// When the score was reached.
+    #[serde(serialize_with = "timestamp::serialize")]
+    reached_at: DateTime<Utc>,
+    /// The players just above, best first.
+    above: Vec<RowResponse<'a>>,
+    /// The players just below, best first.
+    below: Vec<RowResponse<'a>>,
+}
+
+impl<'a> StandingResponse<'a> {
+    fn new(board: &'a Board, standing: &'a Standing) -> Self {
+        let player = &standing.player;
+        Self {
+            ranking: RankingResponse::new(board, &standing.header),
+            user_id: &player.user_id,
+            user_name: &player.user_name,
+            avatar: player.avatar.as_deref(),
+            score: player.score,
+            rank: player.rank,
+            position: player.position,
+            percentile: standing.percentile,
+            reached_at: player.reached_at,
+            above: standing.above.iter().map(RowResponse::from).collect(),
+            below: standing.below.iter().map(RowResponse::from).collect(),
+        }
+    }
+}
+
+/// Read a player's standing
+///
+/// Score, rank, position and percentile, with the players just above and below.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "show_standing", tag = "reading",
+    params(BoardPath, UserPath, StandingQuery),
+    responses(
+        (status = 200, description = "The player's standing.", body = StandingResponse,
+            headers(
+                ("ETag" = String, description = "Of a closed period: for `If-None-Match`."),
+                ("X-Centile-Source" = String, description = "`index` if the rank index in memory answered, else `sql`."),
+            )),
+        (status = 304, description = "Of a closed period: the answer is still the one that `If-None-Match` names."),
+        ReadProblems,
+    ),
+)]
+pub(crate) async fn show(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let path = BoardPath::of(&request)?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let query: StandingQuery = query::parse(&request)?;
+    let selector = query::selector(query.period.as_deref())?;
+    let around = query::bounded("around", query.around, 4, 0, 100)?;
+    let board = caller::readable(&api, &request, &path.board).await?;
+    let standing = read::standing(&api.instance.rankings, &board, &selector, &user_id, around).await?;
+    reply::ranked(&request, board.reading, &selector, &standing.header, &StandingResponse::new(&board, &standing))
+}
+
+/// Reset a player
+///
+/// Needs an admin key. The player starts anew in the periods that hold now; the ledger keeps what was.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}/scores/{user_id}", operation_id = "reset_player", tag = "administration",
+    security(("key" = [])), params(BoardPath, UserPath, ResetQuery),
+    responses((status = 204, description = "The player has no score on the board any more."), ActProblems),
+)]
+pub(crate) async fn reset(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let UserPath { user_id } = UserPath::of(&request)?;
+    let ResetQuery { reason } = query::parse(&request)?;
+    let act = Act::new(by, reason)?;
+    let board = path.find(&api.instance).await?;
+    scoring::reset(&api.instance.rankings, &board, &user_id, &act).await?;
+    Ok(reply::done())
+}

@@ -1,0 +1,143 @@
+//! The top of a ranking: a body that is rendered once, cached whole, and asked for again with its `ETag`.
+
+use std::sync::Arc;
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    http::header::{self, ContentType},
+    web::Bytes,
+};
+
+use crate::{
+    Error, Result,
+    http::{
+        Api,
+        api::{list::PageResponse, reply},
+    },
+    model::{
+        board::{Board, Reading},
+        period::PeriodSelector,
+        rank::Page,
+    },
+    ranking::top::{self, Top},
+};
+
+/// Answers with the first `limit` players, or with 304 when `request` names the `ETag` they have.
+pub(crate) async fn answer(
+    api: &Api,
+    request: &HttpRequest,
+    board: &Board,
+    selector: &PeriodSelector,
+    limit: u32,
+) -> Result<HttpResponse> {
+    let top = top::top(&api.instance.rankings, board, selector, limit, render).await?;
+    respond(request, board.reading, selector, &top)
+}
+
+/// The body to cache.
+pub(crate) fn render(board: &Board, page: &Page) -> Result<String> {
+    serde_json::to_string(&PageResponse::new(board, page))
+        .map_err(|error| Error::Internal(format!("a top list cannot be written as JSON: {error}")))
+}
+
+/// `top` as an answer to `request`.
+///
+/// A stale body says so and is answered whole and without `ETag`: the tag is that of the body without the mark.
+fn respond(request: &HttpRequest, reading: Reading, selector: &PeriodSelector, top: &Top) -> Result<HttpResponse> {
+    let members =
+        top.body.strip_prefix('{').ok_or_else(|| Error::Internal("a top list was rendered as no object".into()))?;
+    if let Some(age) = top.stale_for {
+        let seconds = age.as_secs();
+        return Ok(HttpResponse::Ok()
+            .insert_header(ContentType::json())
+            .insert_header((header::CACHE_CONTROL, reply::lifetime(reading, selector, false)))
+            .insert_header((header::AGE, seconds))
+            .body(format!(r#"{{"stale":true,"stale_for_seconds":{seconds},{members}"#)));
+    }
+    reply::tagged(request, &top.etag, reply::lifetime(reading, selector, top.is_closed), top.answered_by, || {
+        Ok(Bytes::from_owner(Shared(Arc::clone(&top.body))))
+    })
+}
+
+/// A body that all who are being answered with it share, however long they take to read it.
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use actix_web::{
+        body::{MessageBody as _, to_bytes},
+        http::StatusCode,
+        test::TestRequest,
+    };
+
+    use super::*;
+    use crate::model::rank::AnsweredBy;
+
+    fn top(stale_for: Option<Duration>) -> Top {
+        Top {
+            body: r#"{"board":"arena","scores":[]}"#.into(),
+            etag: "7-12.4-10".into(),
+            is_closed: false,
+            answered_by: AnsweredBy::Sql,
+            stale_for,
+        }
+    }
+
+    fn asked_with(known: &str) -> StatusCode {
+        let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, known)).to_http_request();
+        respond(&request, Reading::Public, &PeriodSelector::default(), &top(None))
+            .map_or(StatusCode::INTERNAL_SERVER_ERROR, |response| response.status())
+    }
+
+    #[test]
+    fn a_known_tag_is_answered_with_304() {
+        for known in ["\"7-12.4-10\"", "W/\"7-12.4-10\"", "\"other\", \"7-12.4-10\"", "*"] {
+            assert_eq!(asked_with(known), StatusCode::NOT_MODIFIED, "{known}");
+        }
+        for other in ["\"7-12.4-11\"", "7-12.4-10", "\"\"", ","] {
+            assert_eq!(asked_with(other), StatusCode::OK, "{other}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_stale_top_says_so_and_is_answered_whole() -> Result<()> {
+        let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, "*")).to_http_request();
+        let response =
+            respond(&request, Reading::Public, &PeriodSelector::default(), &top(Some(Duration::from_millis(3_900))))?;
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers().get(header::AGE), Some(&3.into()));
+        assert!(!response.headers().contains_key(header::ETAG));
+        let body = to_bytes(response.into_body()).await.unwrap_or_default();
+        assert_eq!(body, r#"{"stale":true,"stale_for_seconds":3,"board":"arena","scores":[]}"#);
+        Ok(())
+    }
+
+    #[test]
+    fn all_who_are_answered_share_one_body() -> Result<()> {
+        let top = top(None);
+        for _ in 0..2 {
+            let request = TestRequest::default().to_http_request();
+            let response = respond(&request, Reading::Public, &PeriodSelector::default(), &top)?;
+            let body = response.into_body().try_into_bytes().unwrap_or_default();
+            assert_eq!(body.as_ptr(), top.body.as_ptr());
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_never_sent() {
+        let broken = Top { body: "".into(), ..top(None) };
+        assert!(
+            respond(&TestRequest::default().to_http_request(), Reading::Public, &PeriodSelector::default(), &broken)
+                .is_err()
+        );
+    }
+}

@@ -1,0 +1,40 @@
+//! `/v1/boards/{board}/transactions/{transaction_id}`: one row of the ledger.
+
+use actix_web::{
+    HttpRequest, HttpResponse,
+    web::{Data, Payload},
+};
+
+use crate::{
+    Result,
+    http::{
+        Api,
+        api::{problem::WriteProblems, reply, user::ActRequest},
+        extract::{
+            caller,
+            path::{BoardPath, TransactionPath},
+            query,
+        },
+    },
+    scoring,
+};
+
+/// Void a score
+///
+/// Needs an admin key. The score does not count any more, in the periods that are still open; the ledger keeps it.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/transactions/{transaction_id}/void", operation_id = "void_score",
+    tag = "administration", security(("key" = [])), params(BoardPath, TransactionPath),
+    request_body = Option<ActRequest>,
+    responses((status = 204, description = "The score does not count any more."), WriteProblems),
+)]
+pub(crate) async fn void(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
+    let by = caller::admin(&api, &request).await?;
+    let path = BoardPath::of(&request)?;
+    let TransactionPath { transaction_id } = TransactionPath::of(&request)?;
+    query::none(&request)?;
+    let act = ActRequest::read(&api, &request, payload, by).await?;
+    let board = path.find(&api.instance).await?;
+    scoring::void(&api.instance.rankings, &board, transaction_id, &act).await?;
+    Ok(reply::done())
+}

@@ -1,0 +1,423 @@
+//! Request bodies: JSON of a limited size, with refusals that name the field.
+//!
+//! What is not JSON is malformed (400); JSON that the call cannot take is invalid (422).
+
+use std::{fmt, marker::PhantomData, ops::Deref};
+
+use actix_web::{HttpMessage, HttpRequest, http::header, web};
+use futures::StreamExt as _;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, DeserializeOwned, IgnoredAny, Unexpected, Visitor},
+};
+use serde_path_to_error::Path;
+use tokio::time::timeout;
+
+use crate::{
+    Error, Result,
+    access::known_key::{self, Known},
+    http::{
+        Api, Settings,
+        extract::{caller, signature},
+        server::{address, room::Held},
+    },
+    model::board::DEFAULT_POINTS_BOUND,
+};
+
+/// The field that a refusal names when the body as a whole is at fault.
+pub(crate) const WHOLE: &str = "body";
+
+/// How deep a body may be nested: as deep as `serde_json` reads, also where a part is kept as it is and nobody reads it.
+const DEPTH_MAX: usize = 127;
+
+/// Where the memory of a body begins, in bytes: as much as most need.
+const FIRST_BYTES: usize = 1_024;
+
+/// The text of a body, which takes room as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Text<'a> {
+    text: String,
+    _held: Held<'a>,
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The body of `request` as text, empty when there is none. Its signature is right, if it has to have one; whether it was here before is
+/// not asked: for calls that only read, and for events, whose ids tell. Where the signature is still to be checked no network takes all the room.
+pub(crate) async fn text<'a>(api: &'a Api, request: &HttpRequest, payload: web::Payload) -> Result<Text<'a>> {
+    let limit = api.settings.body_limit_bytes;
+    let held = if signature::is_waiting(request) {
+        api.bodies.hold_for(address::of(api, request).map(address::network), limit)
+    } else {
+        api.bodies.hold()
+    };
+    read(&api.settings, limit, held, request, payload).await
+}
+
+/// As [`text`], for a call that may come without a key: of at most `limit` bytes, and then with room of its own, so that nobody without a key takes
+/// that of those who have one, nor one network all that the others have.
+pub(crate) async fn open_text<'a>(
+    api: &'a Api,
+    limit: usize,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<Text<'a>> {
+    let limit = limit.min(api.settings.body_limit_bytes);
+    let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    // A key that signs proves nothing before its body has come.
+    let held = match known_key::known(&api.instance.keys, authorization) {
+        Known::Works(known) if known.signing_secret.is_none() => api.bodies.hold(),
+        _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
+    };
+    read(&api.settings, limit, held, request, payload).await
+}
+
+async fn read<'a>(
+    settings: &Settings,
+    limit: usize,
+    mut held: Held<'a>,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<Text<'a>> {
+    let length = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    if length.is_some_and(|length: usize| length > limit) {
+        return Err(too_large(limit));
+    }
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|encoding| encoding != "identity") {
+        return Err(Error::UnsupportedMediaType("send the body without Content-Encoding".into()));
+    }
+    let time = settings.client_timeout;
+    let bytes = timeout(time, received(payload, limit, &mut held))
+        .await
+        .map_err(|_| Error::TooSlow(format!("the body did not arrive within {} seconds", time.as_secs_f64())))??;
+    signature::check(request, &bytes).await?;
+    caller::still(request).await?;
+    // A call whose body is optional may come without a type; bytes may not.
+    if !bytes.is_empty() && !is_json(request) {
+        return Err(Error::UnsupportedMediaType("send JSON as Content-Type: application/json".into()));
+    }
+    let text = String::from_utf8(bytes).map_err(|error| Error::Malformed(format!("the body is not UTF-8: {error}")))?;
+    if is_deeper(&text, DEPTH_MAX) {
+        return Err(Error::Malformed(format!("the body is nested more than {DEPTH_MAX} deep")));
+    }
+    Ok(Text { text, _held: held })
+}
+
+/// The bytes of a body, for which room is taken as they come: what is only announced takes none.
+async fn received(mut payload: web::Payload, limit: usize, held: &mut Held<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(part) = payload.next().await {
+        let part = part.map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
+        let length = bytes.len() + part.len();
+        if length > limit {
+            return Err(too_large(limit));
+        }
+        if length > bytes.capacity() {
+            let capacity = length.next_power_of_two().clamp(FIRST_BYTES.min(limit), limit);
+            held.grow_to(capacity)?;
+            bytes.reserve_exact(capacity - bytes.len());
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+fn too_large(limit: usize) -> Error {
+    Error::TooLarge(format!("the body has more than {limit} bytes"))
+}
+
+/// Whether lists and objects stand in each other more than `depth` deep in JSON; of what is no JSON it may say anything.
+fn is_deeper(text: &str, depth: usize) -> bool {
+    let (mut open, mut is_string, mut is_escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' if is_string => is_escaped = true,
+            b'"' => is_string = !is_string,
+            b'[' | b'{' if !is_string => open += 1,
+            b']' | b'}' if !is_string => open = open.saturating_sub(1),
+            _ => {}
+        }
+        if open > depth {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether the body is declared to be JSON: `application/json`, or a type built on it.
+fn is_json(request: &HttpRequest) -> bool {
+    let declared = request.mime_type().ok().flatten();
+    declared.is_some_and(|mime| {
+        mime.type_() == "application" && (mime.subtype() == "json" || mime.suffix().is_some_and(|s| s == "json"))
+    })
+}
+
+/// The body of `request` as a `T`, for a call that changes something: a signed request that was here before is refused.
+pub(crate) async fn json<T: DeserializeOwned>(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<T> {
+    let value = object(&text(api, request, payload).await?)?;
+    signature::once(request).await?;
+    Ok(value)
+}
+
+/// As [`json`]; the `T` is its default when there is no body, or `null` for one.
+pub(crate) async fn optional_json<T: DeserializeOwned + Default>(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+) -> Result<T> {
+    let text = text(api, request, payload).await?;
+    let value = if text.is_empty() || text.trim_ascii() == "null" { T::default() } else { object(&text)? };
+    signature::once(request).await?;
+    Ok(value)
+}
+
+/// The JSON object `text` as a `T`. serde would also fill the fields of a struct from a list, in their order.
+pub(crate) fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
+    if !text.trim_ascii_start().starts_with('{') {
+        parse::<IgnoredAny>(text)?;
+        return Err(Error::invalid(WHOLE, "must be a JSON object"));
+    }
+    parse(text)
+}
+
+/// The JSON `text` as a `T`.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer)
+        .map_err(|error| refusal(WHOLE, error.path(), &error.inner().to_string()))
+        .and_then(|value| {
+            deserializer.end().map_err(|error| Error::Malformed(error.to_string()))?;
+            Ok(value)
+        });
+    match parsed {
+        // Only a failure pays for a second look, which tells JSON that does not fit from what is not JSON at all.
+        Err(error) if serde_json::from_str::<IgnoredAny>(text).is_err() => Err(Error::Malformed(error.to_string())),
+        parsed => parsed,
+    }
+}
+
+/// Why a value was refused, naming the field: where serde stood (`path`), or what it names itself; `whole` for neither.
+pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
+    let path = path.to_string();
+    // serde stands at the whole when a field of it is missing or repeated, and names that field in its message only.
+    let named = ["missing field `", "duplicate field `"].into_iter().find_map(|start| message.strip_prefix(start));
+    let field = match (path.as_str(), named.and_then(|rest| rest.split('`').next())) {
+        (".", Some(name)) => name.to_owned(),
+        (".", None) => whole.to_owned(),
+        (path, Some(name)) => format!("{path}.{name}"),
+        (path, None) => path.to_owned(),
+    };
+    Error::invalid(field, message)
+}
+
+/// A whole JSON number, as JSON Schema has it: `1000`, `1000.0` and `1e3` are the same one; `1.5` and `"5"` are none. Written with fraction
+/// or exponent it is read as a double, as everywhere (RFC 8259, section 6), and so refused from 2⁵³ on, where doubles stand for
+/// more than one whole number; written in digits alone it may be anything that fits a `T`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Integer<T = i64>(pub(crate) T);
+
+impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_i64(IntegerVisitor(PhantomData))
+    }
+}
+
+struct IntegerVisitor<T>(PhantomData<T>);
+
+impl<T: TryFrom<i64>> Visitor<'_> for IntegerVisitor<T> {
+    type Value = Integer<T>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "a whole number of {} bits", 8 * size_of::<T>())
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Integer<T>, E> {
+        T::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Integer<T>, E> {
+        let signed = i64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))?;
+        self.visit_i64(signed)
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "whole, and within what a double keeps exactly"
+    )]
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Integer<T>, E> {
+        if value.fract() == 0.0 && value.abs() <= DEFAULT_POINTS_BOUND as f64 {
+            self.visit_i64(value as i64)
+        } else {
+            Err(E::invalid_type(Unexpected::Float(value), &self))
+        }
+    }
+}
+
+/// Reads a field whose absence and `null` mean different things: absent is `None` (by `#[serde(default)]`), `null` is
+/// `Some(None)`.
+#[expect(clippy::option_option, reason = "absent, null and given are three different wishes")]
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{FromRequest, ResponseError, test::TestRequest};
+
+    use super::*;
+    use crate::http::server::room::Room;
+
+    /// The status with which a body is refused, or 200, at a limit of 16 bytes.
+    async fn status_of(request: TestRequest) -> u16 {
+        let (settings, room) = (Settings::new(parsed("arena")), Room::new(16));
+        let (request, mut payload) = request.to_http_parts();
+        let payload = web::Payload::from_request(&request, &mut payload).await;
+        let Ok(payload) = payload else { return 500 };
+        let body = read(&settings, 16, room.hold(), &request, payload).await;
+        body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
+    }
+
+    fn parsed<T: std::str::FromStr<Err = Error>>(text: &str) -> T {
+        text.parse().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    #[actix_web::test]
+    async fn bodies_are_json_of_limited_size() {
+        let json = || TestRequest::post().insert_header(header::ContentType::json());
+        assert_eq!(status_of(json().set_payload(r#"{"a":"23456789"}"#)).await, 200);
+        assert_eq!(status_of(json().set_payload(r#"{"a":"234567890"}"#)).await, 413);
+        let announced = json().insert_header((header::CONTENT_LENGTH, 17));
+        assert_eq!(status_of(announced).await, 413);
+        assert_eq!(status_of(json().set_payload(&b"{\"\xff\":1}"[..])).await, 400);
+        assert_eq!(status_of(json().insert_header((header::CONTENT_ENCODING, "gzip")).set_payload("{}")).await, 415);
+
+        let typed =
+            |mime: &'static str| TestRequest::post().insert_header((header::CONTENT_TYPE, mime)).set_payload("{}");
+        assert_eq!(status_of(typed("application/json; charset=utf-8")).await, 200);
+        assert_eq!(status_of(typed("application/vnd.game+json")).await, 200);
+        assert_eq!(status_of(typed("application/x-www-form-urlencoded")).await, 415);
+        assert_eq!(status_of(typed("text/json")).await, 415);
+        assert_eq!(status_of(TestRequest::post().set_payload("{}")).await, 415);
+        assert_eq!(status_of(TestRequest::post()).await, 200);
+    }
+
+    #[test]
+    fn depth_is_what_stands_open_at_once() {
+        for (text, depth) in [
+            ("", 0),
+            ("1", 0),
+            ("[]", 1),
+            ("[[],[],{}]", 2),
+            (r#"{"a":[{"b":1}]}"#, 3),
+            (r#"["[[[", "\"[[[", "\\", [1]]"#, 2),
+            ("]]][[", 2),
+        ] {
+            assert!(!is_deeper(text, depth), "{text}");
+            assert!(depth == 0 || is_deeper(text, depth - 1), "{text}");
+        }
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only what is refused matters here")]
+    struct Sample {
+        points: Integer,
+        inner: Option<Inner>,
+        #[serde(default)]
+        list: Vec<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only what is refused matters here")]
+    struct Inner {
+        depth: Integer,
+    }
+
+    #[test]
+    fn json_that_does_not_fit_is_invalid_and_names_the_field() {
+        let cases = [
+            (r#"{"points":"5"}"#, "points", "invalid type: string \"5\", expected a whole number of 64 bits"),
+            (r#"{"points":1.5}"#, "points", "floating point `1.5`, expected a whole number"),
+            (r#"{"points":1e-3}"#, "points", "floating point `0.001`"),
+            (r#"{"points":9007199254740992.0}"#, "points", "floating point"),
+            (r#"{"points":-9007199254740993e0}"#, "points", "floating point"),
+            (r#"{"points":1e30}"#, "points", "floating point"),
+            (r#"{"points":1e400}"#, "points", "number out of range"),
+            (r#"{"points":null}"#, "points", "null"),
+            (r#"{"points":9223372036854775808}"#, "points", "integer `9223372036854775808`"),
+            (r#"{"points":100000000000000000000}"#, "points", "expected a whole number"),
+            (r#"{"points":1,"points":2}"#, "points", "duplicate"),
+            (r#"{"points":1,"colour":1}"#, "colour", "unknown field"),
+            (r"{}", "points", "missing"),
+            (r#"{"points":1,"inner":{}}"#, "inner.depth", "missing"),
+            (r#"{"points":1,"list":[{"depth":1},{"depth":true}]}"#, "list[1].depth", "boolean"),
+            (r"[1]", "body", "must be a JSON object"),
+            (r"5", "body", "must be a JSON object"),
+        ];
+        for (text, wanted, reason) in cases {
+            match object::<Sample>(text) {
+                Err(Error::Invalid { field, message }) => {
+                    assert_eq!(field, wanted, "{text}: {message}");
+                    assert!(message.contains(reason), "{text}: {message}");
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_in_several_ways() {
+        for (text, wanted) in [
+            ("0", 0),
+            ("-0", 0),
+            ("5.0", 5),
+            ("-5.000", -5),
+            ("1e3", 1_000),
+            ("1.5E+1", 15),
+            ("10e-1", 1),
+            ("9007199254740991.0", 9_007_199_254_740_991),
+            ("-9007199254740991e0", -9_007_199_254_740_991),
+            ("9007199254740993", 9_007_199_254_740_993),
+            ("9223372036854775807", i64::MAX),
+            ("-9223372036854775808", i64::MIN),
+        ] {
+            assert_eq!(parse::<Integer>(text).ok(), Some(Integer(wanted)), "{text}");
+        }
+        assert_eq!(parse::<Integer<i16>>("32767.0").ok(), Some(Integer(i16::MAX)));
+        for text in ["32768", "32768.0", "-32769"] {
+            assert!(parse::<Integer<i16>>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_json_is_malformed_and_says_where() {
+        let cases = [
+            (r#"{"points":NaN}"#, "points: expected value"),
+            (r#"{"points":-Infinity}"#, "points: invalid number"),
+            (r#"{"points":01}"#, "points: "),
+            (r#"{"points":1"#, "EOF"),
+            (r#"{"points":1} x"#, "trailing"),
+            ("[1", "EOF"),
+            ("", "EOF"),
+        ];
+        for (text, reason) in cases {
+            match object::<Sample>(text) {
+                Err(Error::Malformed(message)) => assert!(message.contains(reason), "{text}: {message}"),
+                other => panic!("{text}: {other:?}"),
+            }
+        }
+    }
+}

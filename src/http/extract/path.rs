@@ -1,0 +1,197 @@
+//! The variable parts of paths.
+
+use std::{str::FromStr, sync::Arc};
+
+use actix_web::HttpRequest;
+use percent_encoding::percent_decode_str;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::{
+    Error, Result, boards,
+    instance::Instance,
+    model::{
+        board::{Board, BoardSlug},
+        user::UserId,
+    },
+};
+
+/// Path of what belongs to a board.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct BoardPath {
+    /// Name of the board.
+    #[param(value_type = String, example = "arena", min_length = 1, max_length = 40, pattern = "^[a-z][a-z0-9_-]*$")]
+    pub(crate) board: BoardSlug,
+}
+
+impl BoardPath {
+    /// The board named in the path of `request`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+        let name = segment(request, "board")?;
+        // What no board can be called is not found, like what no board is called.
+        let board = BoardSlug::from_str(&name).map_err(|error| Error::NotFound {
+            what: "board",
+            name,
+            hint: match error {
+                Error::Invalid { message, .. } => Some(message),
+                _ => None,
+            },
+        })?;
+        Ok(Self { board })
+    }
+
+    /// The board itself.
+    pub(crate) async fn find(&self, instance: &Instance) -> Result<Arc<Board>> {
+        boards::find(&instance.boards, &self.board).await
+    }
+}
+
+/// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
+#[derive(Debug, ToSchema)]
+#[schema(as = UserId, example = "ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
+#[expect(dead_code, reason = "describes what a user id may be")]
+pub(crate) struct UserIdText(String);
+
+/// Path of what belongs to a player.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct UserPath {
+    /// The caller's own id of the player, percent-encoded: 1 to 128 bytes of UTF-8 without control characters.
+    #[param(value_type = UserIdText)]
+    pub(crate) user_id: UserId,
+}
+
+impl UserPath {
+    /// The player named in the path of `request`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+        Ok(Self { user_id: segment(request, "user_id")?.parse()? })
+    }
+}
+
+/// Path of an API key.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct KeyPath {
+    /// Id of the key.
+    #[param(example = "0123456789abcdef", pattern = "^[0-9a-f]{16}$")]
+    pub(crate) key_id: String,
+}
+
+impl KeyPath {
+    /// The key named in the path of `request`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+        let key_id = segment(request, "key_id")?;
+        // PostgreSQL could not even be asked for some of what is no id.
+        if key_id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            Ok(Self { key_id })
+        } else {
+            Err(Error::not_found("key", key_id))
+        }
+    }
+}
+
+/// Path of one score transaction.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct TransactionPath {
+    /// Id of the score transaction in the ledger, as the answer to its event gave it.
+    #[param(example = 1042, minimum = 1)]
+    pub(crate) transaction_id: i64,
+}
+
+impl TransactionPath {
+    /// The score transaction named in the path of `request`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+        let text = segment(request, "transaction_id")?;
+        let transaction_id = text
+            .parse()
+            .map_err(|_| Error::invalid("transaction_id", format!("{text:?} is not the id of a score transaction")))?;
+        Ok(Self { transaction_id })
+    }
+}
+
+/// Path of an event in a board's quarantine.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Path)]
+pub(crate) struct QuarantinePath {
+    /// Id of the event in the quarantine, as the answer to it gave it.
+    #[param(example = 7, minimum = 1)]
+    pub(crate) quarantine_id: i64,
+}
+
+impl QuarantinePath {
+    /// The event named in the path of `request`.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self> {
+        let text = segment(request, "quarantine_id")?;
+        let quarantine_id = text.parse().map_err(|_| {
+            Error::invalid("quarantine_id", format!("{text:?} is not the id of an event in quarantine"))
+        })?;
+        Ok(Self { quarantine_id })
+    }
+}
+
+/// The segment of the path that stands where the route says `{name}`, percent-decoded once.
+///
+/// Taken from the path as it was sent: actix's own decoding keeps `%25`, `%2F` and `%2B` and puts U+FFFD where bytes
+/// are not UTF-8, which would make one user of several ids.
+fn segment(request: &HttpRequest, name: &str) -> Result<String> {
+    let route = request.match_pattern().unwrap_or_default();
+    let is_wanted = |part: &str| part.strip_prefix('{').and_then(|part| part.strip_suffix('}')) == Some(name);
+    let raw = route
+        .split('/')
+        .zip(request.uri().path().split('/'))
+        .find_map(|(part, raw)| is_wanted(part).then_some(raw))
+        .ok_or_else(|| Error::Internal(format!("route {route:?} has no segment {name:?}")))?;
+    match percent_decode_str(raw).decode_utf8() {
+        Ok(text) => Ok(text.into_owned()),
+        Err(_) => Err(Error::invalid(name, "is not UTF-8")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::{App, HttpResponse, http::StatusCode, test, web};
+
+    use super::*;
+
+    /// Answers the user id that the path names.
+    async fn echo(request: HttpRequest) -> Result<HttpResponse> {
+        Ok(HttpResponse::Ok().body(UserPath::of(&request)?.user_id.to_string()))
+    }
+
+    #[actix_web::test]
+    async fn a_user_id_is_decoded_exactly_once() {
+        let app =
+            test::init_service(App::new().route("/v1/boards/{board}/scores/{user_id}", web::get().to(echo))).await;
+        let cases = [
+            ("ada", "ada"),
+            ("a%20b", "a b"),
+            ("a+b", "a+b"),
+            ("a%2Bb", "a+b"),
+            ("guild%2Fada", "guild/ada"),
+            ("guild%2fada", "guild/ada"),
+            ("100%25", "100%"),
+            ("%2541", "%41"),
+            ("%252F", "%2F"),
+            ("%F0%9F%8F%86", "🏆"),
+            ("%EF%BF%BD", "\u{FFFD}"),
+            ("a%3Fb%23c", "a?b#c"),
+            ("%2E%2E", ".."),
+        ];
+        for (sent, wanted) in cases {
+            let request = test::TestRequest::get().uri(&format!("/v1/boards/b/scores/{sent}")).to_request();
+            let body = test::call_and_read_body(&app, request).await;
+            assert_eq!(body, wanted, "{sent}");
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_user_id_that_cannot_be_is_refused() {
+        let app = test::init_service(App::new().route("/{user_id}", web::get().to(echo))).await;
+        for sent in ["%FF", "%C3", "a%00b", "a%0Ab", &"x".repeat(129)] {
+            let request = test::TestRequest::get().uri(&format!("/{sent}")).to_request();
+            let response = test::call_service(&app, request).await;
+            assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY, "{sent}");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Query strings: strict, because a parameter that is silently left out gives a wrong answer that looks right.
+
+use std::{borrow::Cow, collections::BTreeMap, fmt::Display, str::FromStr};
+
+use actix_web::HttpRequest;
+use percent_encoding::percent_decode_str;
+use serde::{
+    Deserialize, Deserializer,
+    de::{
+        DeserializeOwned, Error as _, IntoDeserializer, Visitor,
+        value::{Error as ValueError, MapDeserializer, SeqDeserializer},
+    },
+    forward_to_deserialize_any,
+};
+use utoipa::ToSchema;
+
+use crate::{Error, Result, http::extract::body::refusal, model::period::PeriodSelector};
+
+/// The query string of `request` as a `T`. [`Error::Invalid`] names the parameter that is unknown, missing, repeated
+/// without being a list, or not of its type.
+pub(crate) fn parse<T: DeserializeOwned>(request: &HttpRequest) -> Result<T> {
+    let mut parameters = BTreeMap::<String, Parameter>::new();
+    for pair in request.query_string().split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decoded(name).ok_or_else(|| Error::invalid(name, "is not UTF-8"))?;
+        let value = decoded(value).ok_or_else(|| Error::invalid(name.as_str(), "is not UTF-8"))?;
+        parameters.entry(name).or_default().0.push(value);
+    }
+    serde_path_to_error::deserialize(MapDeserializer::new(parameters.into_iter()))
+        .map_err(|error| refusal("query", error.path(), &error.inner().to_string()))
+}
+
+/// Refuses every parameter, for a call that takes none.
+pub(crate) fn none(request: &HttpRequest) -> Result<()> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct NoParameters {}
+
+    parse::<NoParameters>(request).map(|NoParameters {}| ())
+}
+
+/// The text that stands for `raw` in a query string, where `+` is a space (WHATWG URL, 5.1).
+fn decoded(raw: &str) -> Option<String> {
+    let spaced = if raw.contains('+') { Cow::Owned(raw.replace('+', " ")) } else { Cow::Borrowed(raw) };
+    percent_decode_str(&spaced).decode_utf8().ok().map(Cow::into_owned)
+}
+
+/// What one parameter was given, each time that it stands in the query string.
+#[derive(Default)]
+struct Parameter(Vec<String>);
+
+impl Parameter {
+    /// The value of a parameter that may be given once.
+    fn single(self) -> Result<String, ValueError> {
+        <[String; 1]>::try_from(self.0)
+            .map(|[value]| value)
+            .map_err(|values| ValueError::custom(format!("is given {} times", values.len())))
+    }
+
+    /// The value of a parameter that is a number or a flag.
+    fn parsed<T: FromStr>(self, what: &str) -> Result<T, ValueError> {
+        let text = self.single()?;
+        text.parse().map_err(|_| ValueError::custom(format!("{text:?} is not {what}")))
+    }
+}
+
+impl IntoDeserializer<'_, ValueError> for Parameter {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for Parameter {
+    type Error = ValueError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_string(self.single()?)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_seq(SeqDeserializer::new(self.0.into_iter()))
+    }
+
+    fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_u64(self.parsed(&format!("a whole number from 0 to {}", u64::MAX))?)
+    }
+
+    fn deserialize_i64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_i64(self.parsed(&format!("a whole number from {} to {}", i64::MIN, i64::MAX))?)
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        visitor.visit_bool(self.parsed("true or false")?)
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i128 u8 u16 u32 u128 f32 f64 char str string bytes byte_buf unit unit_struct newtype_struct tuple
+        tuple_struct map struct enum identifier ignored_any
+    }
+}
+
+/// `all_time`, `day`, `week` or `month`; one of the past as `week:2024-01-15` (its Monday), `month:2024-01`, `day:2024-01-15`, or
+/// `week:previous`; a season as `season:spring`.
+#[derive(Debug, ToSchema)]
+#[schema(
+    as = Period,
+    example = "week",
+    pattern = r"^(all_time|(day|week|month)(:previous)?|(day|week):[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])|month:[0-9]{4}-(0[1-9]|1[0-2])|season:[a-z0-9][a-z0-9_-]{0,39})$"
+)]
+#[expect(dead_code, reason = "describes what a period's selector may be")]
+pub(crate) struct PeriodText(String);
+
+/// The period that a caller means; `all_time` when none is named.
+pub(crate) fn selector(text: Option<&str>) -> Result<PeriodSelector> {
+    text.map_or_else(|| Ok(PeriodSelector::default()), str::parse)
+}
+
+/// `value`, or `default` when there is none, if it lies from `min` to `max`.
+pub(crate) fn bounded<T>(field: &str, value: Option<u64>, default: T, min: T, max: T) -> Result<T>
+where
+    T: TryFrom<u64> + PartialOrd + Display + Copy,
+{
+    let Some(given) = value else { return Ok(default) };
+    match T::try_from(given) {
+        Ok(value) if value >= min && value <= max => Ok(value),
+        _ => Err(Error::invalid(field, format!("must be from {min} to {max}, not {given}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        period: Option<String>,
+        limit: Option<u64>,
+        score: i64,
+        #[serde(default)]
+        ranks: bool,
+        #[serde(default)]
+        users: Vec<String>,
+    }
+
+    fn sample(query: &str) -> Result<Sample> {
+        parse(&TestRequest::with_uri(&format!("/?{query}")).to_http_request())
+    }
+
+    #[test]
+    fn lists_repeat_their_parameter_and_text_is_decoded() {
+        let got = sample("users=a+b&score=-5&users=c%2Bd%26&period=week:2024-01-15&ranks=true&limit=7");
+        let wanted = Sample {
+            period: Some("week:2024-01-15".into()),
+            limit: Some(7),
+            score: -5,
+            ranks: true,
+            users: vec!["a b".into(), "c+d&".into()],
+        };
+        assert_eq!(got.ok(), Some(wanted));
+    }
+
+    #[test]
+    fn refusals_name_the_parameter() {
+        let cases = [
+            ("score=1&colour=red", "colour", "unknown field"),
+            ("limit=1", "score", "missing"),
+            ("", "score", "missing"),
+            ("score=1&limit=1&limit=2", "limit", "is given 2 times"),
+            ("score=1&limit=-1", "limit", "\"-1\" is not a whole number from 0"),
+            ("score=1&limit=", "limit", "\"\" is not a whole number"),
+            ("score=1.5", "score", "\"1.5\" is not a whole number"),
+            ("score=1e400", "score", "is not a whole number"),
+            ("score=9223372036854775808", "score", "to 9223372036854775807"),
+            ("score=1&ranks=yes", "ranks", "\"yes\" is not true or false"),
+            ("score=1&users=%FF", "users", "is not UTF-8"),
+        ];
+        for (query, wanted, reason) in cases {
+            match sample(query) {
+                Err(Error::Invalid { field, message }) => {
+                    assert_eq!(field, wanted, "{query}");
+                    assert!(message.contains(reason), "{query}: {message}");
+                }
+                other => panic!("{query}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_are_inclusive() {
+        assert_eq!(bounded("limit", None, 10_u32, 1, 1_000).ok(), Some(10));
+        assert_eq!(bounded("limit", Some(1_000), 10_u32, 1, 1_000).ok(), Some(1_000));
+        for bad in [0, 1_001, u64::MAX] {
+            assert!(bounded("limit", Some(bad), 10_u32, 1, 1_000).is_err());
+        }
+    }
+}

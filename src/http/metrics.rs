@@ -1,0 +1,76 @@
+//! `/metrics`: what the instance counts, and what its parts have now.
+
+use std::fmt::Write as _;
+
+use metrics::{counter, gauge};
+
+use crate::{Error, Result, instance::Instance, ranking::IndexStatus, telemetry::RECORDER};
+
+/// Everything there is to know now, as Prometheus reads it. [`Error::Unavailable`] while PostgreSQL does not answer.
+pub async fn render(instance: &Instance) -> Result<String> {
+    let handle = RECORDER.get().ok_or_else(|| Error::Internal("nothing is counted in this process".to_owned()))?;
+    let upkeep = instance.store.upkeep().await?;
+    for (name, value) in [
+        ("centile_periods_due", upkeep.periods_due),
+        ("centile_closings_unfinished", upkeep.closings_unfinished),
+        ("centile_archive_differences", upkeep.archive_differences),
+        ("centile_archives_to_refresh", upkeep.archives_to_refresh),
+        ("centile_imports_open", upkeep.imports_open),
+        ("centile_imports_cut_short", upkeep.imports_cut_short),
+        ("centile_released_rankings", upkeep.released_rankings),
+        ("centile_outbox_waiting", upkeep.outbox_waiting),
+        ("centile_quarantine_waiting", upkeep.quarantine_waiting),
+    ] {
+        gauge!(name).set(value as f64);
+    }
+    gauge!("centile_queue_events").set(instance.writers.waiting() as f64);
+    for (pool, state, connections) in instance.store.connections() {
+        gauge!("centile_postgres_connections", "pool" => pool, "state" => state).set(f64::from(connections));
+    }
+    gauge!("centile_redis_left_alone").set(if instance.cache.is_left_alone() { 1.0 } else { 0.0 });
+    let cache = instance.cache.counts();
+    for (reason, count) in [
+        ("timeout", cache.timeouts),
+        ("connection_failure", cache.connection_failures),
+        ("refusal", cache.refusals),
+        ("mismatch", cache.mismatches),
+        ("left_alone", cache.left_alone),
+    ] {
+        counter!("centile_shared_cache_failures_total", "reason" => reason).absolute(count);
+    }
+    gauge!("centile_oldest_due_age_seconds").set(upkeep.oldest_due_age_seconds);
+    gauge!("centile_outbox_oldest_age_seconds").set(upkeep.outbox_oldest_age_seconds);
+    Ok(handle.render() + &index_numbers(instance))
+}
+
+/// The rank indexes. They come and go, which a recorder that keeps every series does not know of.
+fn index_numbers(instance: &Instance) -> String {
+    let (indexes, (directory_bytes, directory_users)) = instance.rankings.indexes.status();
+    let mut text = format!(
+        "# HELP centile_index_memory_bytes Bytes that rank indexes and the user directory may take.\n\
+         # TYPE centile_index_memory_bytes gauge\ncentile_index_memory_bytes {}\n\
+         # HELP centile_directory_bytes Bytes of the user directory.\n\
+         # TYPE centile_directory_bytes gauge\ncentile_directory_bytes {directory_bytes}\n\
+         # HELP centile_directory_users Users in the user directory.\n\
+         # TYPE centile_directory_users gauge\ncentile_directory_users {directory_users}\n",
+        instance.rankings.indexes.memory()
+    );
+    let mut add = |name: &str, help: &str, value: fn(&IndexStatus) -> Option<f64>| {
+        // Writing to a text cannot fail.
+        writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge").ok();
+        for index in &indexes {
+            if let Some(value) = value(index) {
+                writeln!(text, "{name}{{index=\"{}\"}} {value}", index.name).ok();
+            }
+        }
+    };
+    add("centile_index_bytes", "Bytes of a rank index.", |index| index.age.map(|_| index.bytes as f64));
+    add("centile_index_players", "Players in a rank index.", |index| index.age.map(|_| index.players as f64));
+    add("centile_index_age_seconds", "Time since the last round of a rank index.", |index| {
+        index.age.map(|age| age.as_secs_f64())
+    });
+    add("centile_index_refused_bytes", "Bytes that a rank index would need for which there is no memory.", |index| {
+        index.age.is_none().then_some(index.bytes as f64)
+    });
+    text
+}

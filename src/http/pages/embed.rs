@@ -1,0 +1,226 @@
+//! A board within a page of others, in a frame: its first rows, and nothing that leads elsewhere but to the board's own page.
+
+use std::{str::FromStr, time::Duration};
+
+use maud::{DOCTYPE, Markup, html};
+
+use crate::{
+    Error, Result,
+    http::pages::{
+        asset,
+        link::Link,
+        number::{count, number, period_title},
+    },
+    model::{
+        board::Board,
+        period::{Period, PeriodSelector},
+        rank::Row,
+    },
+};
+
+/// Light or dark.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Theme {
+    /// As the reader's system has it.
+    #[default]
+    Auto,
+    /// Dark on light.
+    Light,
+    /// Light on dark.
+    Dark,
+}
+
+impl Theme {
+    const ALL: [Self; 3] = [Self::Auto, Self::Light, Self::Dark];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Light => "light",
+            Self::Dark => "dark",
+        }
+    }
+
+    /// What the browser is told of it before there is a style sheet.
+    fn schemes(self) -> &'static str {
+        match self {
+            Self::Auto => "light dark",
+            Self::Light | Self::Dark => self.name(),
+        }
+    }
+}
+
+impl FromStr for Theme {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|theme| theme.name() == text);
+        found.ok_or_else(|| Error::invalid("theme", format!("{text:?} is not a theme: auto, light, dark")))
+    }
+}
+
+/// How large everything is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Size {
+    /// For a corner of a page.
+    Small,
+    /// As text usually is.
+    #[default]
+    Normal,
+    /// For a screen on a wall.
+    Large,
+}
+
+impl Size {
+    const ALL: [Self; 3] = [Self::Small, Self::Normal, Self::Large];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Normal => "normal",
+            Self::Large => "large",
+        }
+    }
+}
+
+impl FromStr for Size {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let found = Self::ALL.into_iter().find(|size| size.name() == text);
+        found.ok_or_else(|| Error::invalid("size", format!("{text:?} is not a size: small, normal, large")))
+    }
+}
+
+/// How the page is to look.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Look {
+    /// Light or dark.
+    pub(crate) theme: Theme,
+    /// How large.
+    pub(crate) size: Size,
+}
+
+/// What the page shows.
+#[derive(Debug)]
+pub(crate) struct EmbedPage<'a> {
+    /// The board.
+    pub(crate) board: &'a Board,
+    /// Where the board's own page is.
+    pub(crate) link: &'a Link,
+    /// The period as it was asked for.
+    pub(crate) selector: &'a PeriodSelector,
+    /// The period that was meant.
+    pub(crate) period: &'a Period,
+    /// Players in it.
+    pub(crate) players: u64,
+    /// Most rows.
+    pub(crate) limit: u32,
+    /// The rows.
+    pub(crate) rows: &'a [Row],
+    /// How long ago they were right, where the database cannot be reached.
+    pub(crate) stale_for: Option<Duration>,
+}
+
+/// The page.
+pub(crate) fn page(page: &EmbedPage<'_>, look: Look) -> Markup {
+    let title = period_title(page.period);
+    let whole = format!("{} · {title}", page.board.title);
+    let main = html! {
+        h1 { a href=(page.link.href()) target="_blank" rel="noopener" { (page.board.title) } }
+        p.when {
+            strong data-live="period" { (title) }
+            span.quiet { span data-live="players" { (count(page.players)) } " players" }
+            span.state role="status" data-live="state" { (state(page)) }
+        }
+        section data-board=(page.board.slug) data-period=(page.selector) data-limit=(page.limit) data-from="1" data-plain
+            data-state=[page.stale_for.is_none().then(|| page.period.state.name())] data-over=[crate::http::pages::over(page.period.state)] {
+            @if page.rows.is_empty() { p.empty { "Nobody has scored in this period yet." } }
+            (table(&whole, page.rows))
+        }
+    };
+    document(&whole, look, &main)
+}
+
+/// What is shown in the frame in place of a board.
+pub(crate) fn problem(title: &str, detail: &str, look: Look) -> Markup {
+    document(title, look, &html! { h1 { (title) } p { (detail) } })
+}
+
+fn document(title: &str, look: Look, main: &Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" data-theme=(look.theme.name()) data-size=(look.size.name()) {
+            head {
+                meta charset="utf-8";
+                title { (title) }
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content=(look.theme.schemes());
+                link rel="icon" type="image/svg+xml" href=(asset::ICON.path());
+                link rel="stylesheet" href=(asset::STYLE.path());
+                link rel="stylesheet" href=(asset::EMBED_STYLE.path());
+                script type="module" blocking="render" src=(asset::SCRIPT.path()) {}
+                script type="module" src=(asset::FRAME_SCRIPT.path()) {}
+            }
+            body { main { (main) } }
+        }
+    }
+}
+
+/// How far the period is, and whether what is shown is of now.
+fn state(page: &EmbedPage<'_>) -> Markup {
+    html! {
+        @match page.stale_for {
+            Some(age) => span.warning { "right " (age.as_secs()) " s ago" }
+            None => (crate::http::pages::over(page.period.state).unwrap_or_default())
+        }
+    }
+}
+
+/// The rows, as the script brings them up to date.
+fn table(caption: &str, rows: &[Row]) -> Markup {
+    html! {
+        table data-live="top" hidden[rows.is_empty()] {
+            caption.unseen { (caption) }
+            thead {
+                tr {
+                    th.rank scope="col" { "Rank" }
+                    th.move scope="col" { span.unseen { "Change" } }
+                    th.name scope="col" { "Player" }
+                    th.score scope="col" { "Score" }
+                }
+            }
+            tbody {
+                @for row in rows {
+                    tr data-user=(row.user_id) {
+                        td.rank { (count(row.rank)) }
+                        td.move {}
+                        th.name scope="row" { bdi { (row.user_name) } }
+                        td.score { (number(row.score)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_look_has_its_name() {
+        for (name, theme) in [("auto", Theme::Auto), ("light", Theme::Light), ("dark", Theme::Dark)] {
+            assert_eq!((name.parse::<Theme>().ok(), theme.name()), (Some(theme), name));
+        }
+        for (name, size) in [("small", Size::Small), ("normal", Size::Normal), ("large", Size::Large)] {
+            assert_eq!((name.parse::<Size>().ok(), size.name()), (Some(size), name));
+        }
+        for bad in ["", "Dark", "dark ", "\"><script>"] {
+            let named = |error: Error| matches!(error, Error::Invalid { field, .. } if field == "theme");
+            assert!(bad.parse::<Theme>().is_err_and(named), "{bad}");
+            let named = |error: Error| matches!(error, Error::Invalid { field, .. } if field == "size");
+            assert!(bad.parse::<Size>().is_err_and(named), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Pages of other origins: none may read answers in a browser, unless the settings name it (the Fetch standard, 3.3).
+
+use std::str::FromStr;
+
+use actix_web::{
+    Error, HttpResponse,
+    body::{EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    http::{
+        Method, Uri,
+        header::{self, HeaderValue},
+    },
+    middleware::Next,
+    web::Data,
+};
+
+use crate::{Result, http::Api};
+
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+
+/// What a page may send beside what it always may.
+const REQUEST_HEADERS: &str = "Authorization, Content-Type, If-None-Match, Last-Event-ID, X-Request-Id";
+
+/// What a page may read beside what it always may.
+const RESPONSE_HEADERS: &str = "ETag, Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, X-Request-Id, WWW-Authenticate, \
+     Centile-Version, Centile-Players, X-Centile-Source";
+
+/// How long a browser remembers what it may, in seconds: two hours, the most that Chromium does.
+const REMEMBERED_SECONDS: u64 = 7_200;
+
+/// An origin whose pages may read answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Every one.
+    Any,
+    /// This one, as browsers write it.
+    One(String),
+}
+
+impl FromStr for Origin {
+    type Err = crate::Error;
+
+    /// `*`, or scheme, host and, if it is not the scheme's own, port: `https://game.example`.
+    fn from_str(text: &str) -> Result<Self> {
+        if text == "*" {
+            return Ok(Self::Any);
+        }
+        let is_origin = text.parse::<Uri>().is_ok_and(|uri| {
+            let written = uri.scheme_str().zip(uri.authority()).map(|(scheme, place)| format!("{scheme}://{place}"));
+            // A browser writes it in lower case, and nothing behind host and port.
+            written.is_some_and(|written| {
+                // A policy of frames would go on behind a `;` as another rule.
+                written == text
+                    && text.bytes().all(|byte| byte.is_ascii_lowercase() || b"0123456789-._:/[]".contains(&byte))
+            })
+        });
+        if is_origin {
+            Ok(Self::One(text.to_owned()))
+        } else {
+            let message =
+                format!("{text:?} is not an origin as browsers write it, such as https://game.example, nor *");
+            Err(crate::Error::invalid("cors_origins", message))
+        }
+    }
+}
+
+/// What `Access-Control-Allow-Origin` says to a page of the origin `asking`; nothing where the page may not read.
+fn allowed(origins: &[Origin], asking: &HeaderValue) -> Option<HeaderValue> {
+    origins.iter().find_map(|origin| match origin {
+        Origin::Any => Some(HeaderValue::from_static("*")),
+        Origin::One(one) => (asking == one.as_str()).then(|| asking.clone()),
+    })
+}
+
+/// Answers a browser that asks what a page may, and tells it whether the page may read the answer.
+pub(crate) async fn share(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<EitherBody<impl MessageBody>>, Error> {
+    let origins = request.app_data::<Data<Api>>().map_or(&[][..], |api| &api.settings.cors_origins);
+    if origins.is_empty() {
+        return Ok(next.call(request).await?.map_into_left_body());
+    }
+    let allowed = request.headers().get(header::ORIGIN).and_then(|asking| allowed(origins, asking));
+    let is_question =
+        request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if is_question && allowed.is_some() {
+        let answer = HttpResponse::NoContent()
+            .insert_header((header::ACCESS_CONTROL_ALLOW_METHODS, METHODS))
+            .insert_header((header::ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS))
+            .insert_header((header::ACCESS_CONTROL_MAX_AGE, REMEMBERED_SECONDS))
+            .finish();
+        request.into_response(answer).map_into_right_body()
+    } else {
+        next.call(request).await?.map_into_left_body()
+    };
+    let headers = response.headers_mut();
+    // A cache must not give one origin's answer to another, nor what was said without any.
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    if let Some(allowed) = allowed {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+        if !is_question {
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(RESPONSE_HEADERS));
+        }
+    }
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_what_browsers_write() {
+        for good in ["*", "https://game.example", "http://localhost:3000", "https://[2001:db8::1]:8443"] {
+            assert!(good.parse::<Origin>().is_ok(), "{good}");
+        }
+        for bad in ["", "null", "game.example", "https://", "https://game.example/", "https://Game.example"]
+            .into_iter()
+            .chain([
+                "https://a@game.example",
+                "https://*.example",
+                "https://game.example/path",
+                "https://a.example?b",
+                "https://a.example;b",
+                "https://'self'",
+            ])
+        {
+            assert!(bad.parse::<Origin>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! One who follows a ranking: when something is sent.
+//!
+//! Nothing is kept for a listener but what it was told last. What is new since is put together when there is room for it.
+
+use std::{convert::Infallible, rc::Rc, sync::Arc, time::Duration};
+
+use actix_web::{
+    HttpRequest,
+    http::header,
+    web::{Bytes, Data},
+};
+use futures::{Stream, stream};
+use rand::RngExt as _;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::{
+    Error,
+    access::known_key,
+    delivery::live::Following,
+    http::{
+        Api,
+        live::told::{Telling, Told},
+        server::{
+            connection::{Activity, Streaming},
+            seats::Seat,
+        },
+    },
+    model::board::{Board, Reading},
+};
+
+/// How often it is asked whether a listener's key still works. What is known of a key may be four seconds old.
+const KEY_LOOKED_AT_EVERY: Duration = Duration::from_millis(500);
+
+/// How long it may take to find that out.
+const KEY_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Time of an event to one of many: an instance sends eight thousand a second, and whoever writes and reads has the rest of it.
+const TIME_OF_EVENT: Duration = Duration::from_micros(125);
+
+/// A listener.
+pub(crate) struct Listener {
+    api: Data<Api>,
+    board: Arc<Board>,
+    following: Following,
+    told: Told,
+    /// What the connection is at, which is told once the answer's head is written.
+    activity: Option<Rc<Activity>>,
+    streaming: Option<Streaming>,
+    /// The text of the `Authorization` header.
+    authorization: Option<String>,
+    /// Whether the board asks for a key.
+    reading: Reading,
+    access: Access,
+    /// Its moment in each round in which all are told, as a share of the round: by lot, so that not all are sent to at once again and again.
+    turn: f64,
+    beat_at: Instant,
+    key_at: Instant,
+    _seat: Seat,
+}
+
+/// Whether the key still works with which a stream was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Yes,
+    No,
+    /// That could not be found out: nothing new is shown until it can be.
+    Unknown,
+}
+
+impl Listener {
+    /// A listener who has been shown nothing yet.
+    pub(crate) fn new(
+        api: &Data<Api>,
+        request: &HttpRequest,
+        board: Arc<Board>,
+        following: Following,
+        seat: Seat,
+        told: Told,
+    ) -> Self {
+        let now = Instant::now();
+        let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        Self {
+            api: api.clone(),
+            reading: board.reading,
+            access: Access::Yes,
+            board,
+            following,
+            told,
+            activity: request.conn_data::<Rc<Activity>>().cloned(),
+            streaming: None,
+            authorization: authorization.map(ToOwned::to_owned),
+            turn: rand::rng().random(),
+            beat_at: now + api.settings.heartbeat,
+            key_at: now + KEY_LOOKED_AT_EVERY,
+            _seat: seat,
+        }
+    }
+
+    /// What is sent.
+    pub(crate) fn events(self) -> impl Stream<Item = Result<Bytes, Infallible>> {
+        stream::unfold(self, async |mut listener| Some((Ok(listener.next().await?), listener)))
+    }
+
+    /// The next events, or a sign of life; `None` when that was all.
+    async fn next(&mut self) -> Option<Bytes> {
+        if self.streaming.is_none() {
+            self.streaming = self.activity.as_ref().map(Activity::streaming);
+        }
+        let ending = self.api.ending.clone();
+        loop {
+            let now = Instant::now();
+            let look = self.following.newest()?.ok()?;
+            if look.reading != self.reading {
+                // Before anything of it is shown.
+                (self.reading, self.key_at) = (look.reading, now);
+            }
+            if self.reading == Reading::Key && self.key_at <= now {
+                self.access = tokio::select! {
+                    biased;
+                    () = ending.cancelled() => return None,
+                    access = self.access() => access,
+                };
+                self.key_at = Instant::now() + KEY_LOOKED_AT_EVERY;
+                // That may have taken a second.
+                continue;
+            }
+            let may_see = match self.access {
+                _ if self.reading == Reading::Public => true,
+                Access::Yes => true,
+                Access::Unknown => look.stale_since.is_some(),
+                Access::No => return None,
+            };
+            // A look may have been begun before it was known what this listener wants.
+            let is_whole = look.has(self.following.wish()) || (look.stale_since.is_some() && self.told.has_begun());
+            let has_news = may_see && is_whole && !self.told.knows(&look);
+            let next_at = self.told.next_at().filter(|at| *at > now);
+            if has_news && next_at.is_none() {
+                let seats = &self.api.seats;
+                let pace = until_turn(now.duration_since(seats.since()), seats.taken_by_all(), self.turn);
+                match self.told.tell(&look, self.following.wish(), now, pace).ok()? {
+                    Telling::Events(events) => {
+                        self.beat_at = now + self.api.settings.heartbeat;
+                        return Some(events);
+                    }
+                    Telling::Nothing | Telling::Later => {}
+                }
+                continue;
+            }
+            if self.beat_at <= now {
+                self.beat_at = now + self.api.settings.heartbeat;
+                return Some(self.told.sign_of_life(&look).into());
+            }
+            let mut wake_at = next_at.map_or(self.beat_at, |at| at.min(self.beat_at));
+            if self.reading == Reading::Key {
+                wake_at = wake_at.min(self.key_at);
+            }
+            tokio::select! {
+                biased;
+                () = ending.cancelled() => return None,
+                // Until something may be told it is the newest state then that counts.
+                () = self.following.changed(), if next_at.is_none() => {}
+                () = sleep_until(wake_at) => {}
+            }
+        }
+    }
+
+    /// Whether the key still works.
+    async fn access(&self) -> Access {
+        let finding = known_key::find(&self.api.instance.keys, self.authorization.as_deref());
+        let Ok(found) = timeout(KEY_KNOWN_WITHIN, finding).await else { return Access::Unknown };
+        match found {
+            Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,
+            Err(Error::Unavailable { .. } | Error::Internal(_)) => Access::Unknown,
+            _ => Access::No,
+        }
+    }
+}
+
+/// How long it is from an event of a listener to its next one, `elapsed` after rounds began: to its turn in the next round, or in the one after
+/// where that is sooner than half a round. So a round has time for each listener on the average, also while listeners come and go, which
+/// moves all turns.
+fn until_turn(elapsed: Duration, listeners: usize, turn: f64) -> Duration {
+    let round = TIME_OF_EVENT.as_secs_f64() * listeners as f64;
+    let left = 1.0 - (elapsed.as_secs_f64() / round - turn).rem_euclid(1.0);
+    Duration::from_secs_f64(round * if left < 0.5 { left + 1.0 } else { left })
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{SeedableRng as _, rngs::StdRng};
+
+    use super::*;
+
+    #[test]
+    fn as_many_events_are_sent_as_there_is_time_for_whoever_comes_and_goes() {
+        let seed = rand::random::<u64>();
+        eprintln!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        for come_and_go in [false, true] {
+            let turn = random.random();
+            let day = Duration::from_hours(24);
+            let (mut elapsed, mut gaps) = (day, Vec::new());
+            while gaps.len() < 1_000 {
+                let listeners = if come_and_go { random.random_range(7_900..8_100) } else { 8_000 };
+                let gap = until_turn(elapsed, listeners, turn);
+                gaps.push(gap.as_secs_f64());
+                // Nobody is told at the very moment.
+                elapsed += gap + Duration::from_millis(random.random_range(0..20));
+            }
+            let round = TIME_OF_EVENT.as_secs_f64() * 8_000.0;
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            assert!((0.9..1.1).contains(&(mean / round)), "{mean} s for a round of {round} s");
+            assert!(gaps.iter().all(|gap| (0.49..1.52).contains(&(gap / round))), "{gaps:?}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Long answers are sent in pieces. actix copies a body into the connection's own memory before the client takes any of it: a megabyte for each
+//! of a thousand clients that take nothing. Of a body in pieces it copies one at a time, and those that share a body go on sharing it.
+
+use std::{
+    convert::Infallible,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use actix_web::{
+    Error,
+    body::{BodySize, EitherBody, MessageBody},
+    dev::{ServiceRequest, ServiceResponse},
+    middleware::Next,
+    web::Bytes,
+};
+
+/// Bytes of a piece: as many as actix gathers before it writes.
+const PIECE: usize = 32 << 10;
+
+/// What is left of a body.
+pub(crate) struct Pieces(Bytes);
+
+impl MessageBody for Pieces {
+    type Error = Infallible;
+
+    fn size(&self) -> BodySize {
+        BodySize::Sized(self.0.len() as u64)
+    }
+
+    fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
+        let left = &mut self.get_mut().0;
+        let piece = left.split_to(left.len().min(PIECE));
+        Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
+    }
+}
+
+/// Has the answer sent in pieces, if it is a long one.
+pub(crate) async fn cut<B: MessageBody + 'static>(
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B, Pieces>>, Error> {
+    let response = next.call(request).await?;
+    Ok(response.map_body(|_, body| match body.size() {
+        BodySize::Sized(length) if length > PIECE as u64 => match body.try_into_bytes() {
+            Ok(bytes) => EitherBody::right(Pieces(bytes)),
+            Err(body) => EitherBody::left(body),
+        },
+        _ => EitherBody::left(body),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::body::to_bytes;
+
+    use super::*;
+
+    #[actix_web::test]
+    async fn pieces_make_the_whole() {
+        for length in [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 100_000] {
+            let whole: Bytes = (0..=250_u8).cycle().take(length).collect();
+            let pieces = Pieces(whole.clone());
+            assert_eq!(pieces.size(), BodySize::Sized(length as u64));
+            assert_eq!(to_bytes(pieces).await.ok(), Some(whole));
+        }
+    }
+}

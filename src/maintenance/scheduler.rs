@@ -1,0 +1,145 @@
+//! What an instance looks after in the background, so that cron is a choice and not a need.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{Interval, MissedTickBehavior};
+
+use crate::{
+    Result,
+    background::Background,
+    cache::Cache,
+    delivery::outbox,
+    maintenance::{
+        rebalance::{self, Rebalancer},
+        verify::{self, CountAudit},
+    },
+    model::seal::MasterKeys,
+    periods::closing::{self, Outcome},
+    ranking::Rankings,
+    scoring::accepted::AcceptedScores,
+    store::Store,
+    users,
+};
+
+/// How often the months of the ledger and the ids that callers gave are looked after.
+const LEDGER_EVERY: Duration = Duration::from_mins(10);
+
+/// What the background work of an instance needs.
+#[derive(Debug)]
+pub(crate) struct Scheduler {
+    rankings: Arc<Rankings>,
+    master_keys: Option<Arc<MasterKeys>>,
+    rebalancer: Rebalancer,
+    count_audit: CountAudit,
+}
+
+impl Scheduler {
+    /// Nothing runs before [`Self::start`].
+    pub(crate) fn new(
+        rankings: Arc<Rankings>,
+        master_keys: Option<Arc<MasterKeys>>,
+        accepted: Arc<AcceptedScores>,
+    ) -> Arc<Self> {
+        let (rebalancer, count_audit) = (Rebalancer::new(accepted), CountAudit::default());
+        Arc::new(Self { rankings, master_keys, rebalancer, count_audit })
+    }
+
+    /// Starts the background work: `every` so often it closes due periods, delivers events and
+    /// rebalances. A step under way when the instance stops is abandoned; another run repeats it.
+    pub(crate) fn start(self: Arc<Self>, every: Duration, background: &Background) {
+        self.repeat(background, LEDGER_EVERY, "the ledger could not be maintained", |this| async move {
+            keep_ledger(&this.rankings.store).await.map(drop)
+        });
+        self.repeat(background, LEDGER_EVERY, "an erasure could not be finished", |this| async move {
+            users::finish_erasures(&this.rankings).await
+        });
+        self.repeat(background, every, "events could not be delivered", |this| async move {
+            outbox::deliver_due(&this.rankings.store, this.master_keys.as_deref()).await.map(drop)
+        });
+        self.repeat(background, every, "counts could not be checked", |this| async move {
+            verify::look_at_counts(&this.rankings.store, &this.count_audit).await.map(drop)
+        });
+        self.repeat(background, every, "periods could not be closed", |this| async move {
+            let Rankings { store, cache, .. } = &*this.rankings;
+            let closed = close_due(store, cache).await;
+            log_failure("archives could not be dropped", closing::drop_expired(store).await.map(drop));
+            log_failure(
+                "rows of closed rankings could not be removed",
+                closing::remove_released(store).await.map(drop),
+            );
+            closed
+        });
+        background.spawn(async move {
+            let mut ticks = ticks(every);
+            loop {
+                tokio::select! {
+                    _ = ticks.tick() => {}
+                    () = self.rebalancer.accepted.early.notified() => {}
+                }
+                let rebalanced = rebalance::keep_due(&self.rankings.store, &self.rebalancer).await;
+                log_failure("layouts could not be rebalanced", rebalanced.map(drop));
+            }
+        });
+    }
+
+    /// Runs a job at this interval, and logs its failures.
+    fn repeat<F: Future<Output = Result<()>> + Send + 'static>(
+        self: &Arc<Self>,
+        background: &Background,
+        every: Duration,
+        failure: &'static str,
+        job: fn(Arc<Self>) -> F,
+    ) {
+        let this = Arc::clone(self);
+        background.spawn(async move {
+            let mut ticks = ticks(every);
+            loop {
+                ticks.tick().await;
+                log_failure(failure, job(Arc::clone(&this)).await);
+            }
+        });
+    }
+}
+
+fn ticks(every: Duration) -> Interval {
+    let mut ticks = tokio::time::interval(every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}
+
+fn log_failure(what: &'static str, result: Result<()>) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "{what}");
+    }
+}
+
+/// Closes what is due; what waits for an import that was cut short is worth a warning.
+async fn close_due(store: &Store, cache: &Cache) -> Result<()> {
+    closing::close_due(store, cache, |outcome| {
+        if let Outcome::Waits { board, period, source, is_running: false } = outcome {
+            tracing::warn!(
+                board,
+                period,
+                source,
+                "a period waits for an import that was cut short: run it again, or abandon it"
+            );
+        }
+    })
+    .await
+    .map(drop)
+}
+
+/// Creates the ledger's months ahead and deletes what has expired: decided events of the quarantine, changes of batches that rank indexes
+/// follow, and callers' ids. Returns how many ids.
+pub async fn keep_ledger(store: &Store) -> Result<u64> {
+    store.ensure_ledger_months().await?;
+    while store.forget_decided_events().await? > 0 {}
+    while store.forget_batch_changes().await? > 0 {}
+    let mut forgotten = 0;
+    loop {
+        match store.forget_expired_ids().await? {
+            0 => return Ok(forgotten),
+            some => forgotten += some,
+        }
+    }
+}

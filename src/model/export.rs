@@ -1,0 +1,29 @@
+//! Lines of an exported ranking.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Serialize, Serializer};
+
+use crate::Result;
+
+/// What is written of a player: the members' names are the columns'.
+#[derive(Debug, Serialize)]
+pub(crate) struct Line {
+    /// Place in the total order, from 1, never shared.
+    pub(crate) position: u64,
+    /// Rank, shared among equals on `shared` boards.
+    pub(crate) rank: u64,
+    /// The caller's id of the player.
+    pub(crate) user_id: String,
+    /// Name.
+    pub(crate) user_name: String,
+    /// Score.
+    pub(crate) score: i64,
+    /// When the score was reached.
+    #[serde(serialize_with = "to_the_microsecond")]
+    pub(crate) reached_at: DateTime<Utc>,
+}
+
+/// RFC 3339 with six digits always, so that times of a file have one form.
+fn to_the_microsecond<S: Serializer>(at: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&at.to_rfc3339_opts(SecondsFormat::Micros, true))
+}

@@ -1,0 +1,179 @@
+//! API keys: who may write.
+
+use std::{
+    fmt::{self, Write as _},
+    str::FromStr,
+};
+
+use chrono::{DateTime, Utc};
+
+use crate::{Error, Result, model::board::BoardSlug};
+
+/// What a key is for.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Reads boards that ask for a key.
+    Reader,
+    /// Writes scores and names players, and reads.
+    Server,
+    /// Everything.
+    Admin,
+}
+
+impl Role {
+    /// The role's name in the database.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reader => "reader",
+            Self::Server => "server",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        [Self::Reader, Self::Server, Self::Admin]
+            .into_iter()
+            .find(|role| role.name() == name)
+            .ok_or_else(|| Error::invalid("role", format!("{name:?} is not a role: reader, server, admin")))
+    }
+}
+
+/// Whether a key works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    /// It works.
+    Active,
+    /// Its time is over.
+    Expired,
+    /// It was revoked.
+    Revoked,
+}
+
+impl KeyState {
+    /// Its name in JSON and in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Expired => "expired",
+            Self::Revoked => "revoked",
+        }
+    }
+}
+
+/// A key as stored; the secret is known to its holder only.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// Public part, in clear inside the key's text.
+    pub id: String,
+    /// Whom it was made for: a client has two keys at most that work, so that each can be replaced while the other does.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Boards that it is for; all when empty.
+    pub boards: Vec<BoardSlug>,
+    /// Whether its requests have to be signed.
+    pub signed: bool,
+    /// When it was made.
+    pub created_at: DateTime<Utc>,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+    /// When it was revoked.
+    pub revoked_at: Option<DateTime<Utc>>,
+    /// Last use, to the minute.
+    pub last_used_at: Option<DateTime<Utc>>,
+}
+
+impl Key {
+    /// Whether it works, by this machine's clock.
+    #[must_use]
+    pub fn state(&self) -> KeyState {
+        if self.revoked_at.is_some() {
+            KeyState::Revoked
+        } else if self.expires_at.is_some_and(|at| at <= Utc::now()) {
+            KeyState::Expired
+        } else {
+            KeyState::Active
+        }
+    }
+
+    /// Refuses a key that may not read `board`.
+    pub fn may_read(&self, board: &BoardSlug) -> Result<()> {
+        if self.is_for(board) {
+            Ok(())
+        } else {
+            Err(Error::Forbidden(format!("key {} may not read board {board}", self.id)))
+        }
+    }
+
+    /// Refuses a key that may not write scores on `board`.
+    pub fn may_write(&self, board: &BoardSlug) -> Result<()> {
+        self.may_serve()?;
+        if self.is_for(board) {
+            Ok(())
+        } else {
+            Err(Error::Forbidden(format!("key {} may not write to board {board}", self.id)))
+        }
+    }
+
+    /// Refuses a key that only reads.
+    pub fn may_serve(&self) -> Result<()> {
+        if self.role == Role::Reader {
+            Err(Error::Forbidden(format!("key {} is a reader key; this needs a server key", self.id)))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn is_for(&self, board: &BoardSlug) -> bool {
+        self.boards.is_empty() || self.boards.contains(board)
+    }
+
+    /// Refuses a key that is not an admin's.
+    pub fn may_administer(&self) -> Result<()> {
+        if self.role == Role::Admin {
+            Ok(())
+        } else {
+            Err(Error::Forbidden(format!("key {} is a {} key; this needs an admin key", self.id, self.role)))
+        }
+    }
+}
+
+/// What a new key is to be.
+#[derive(Debug, Clone)]
+pub struct NewKey {
+    /// Whom it is made for, in 1 to 128 bytes.
+    pub name: String,
+    /// What it is for.
+    pub role: Role,
+    /// Boards that it is for, none for all; an admin key is for all.
+    pub boards: Vec<BoardSlug>,
+    /// Whether its requests have to be signed.
+    pub signed: bool,
+    /// When it stops working.
+    pub expires_at: Option<DateTime<Utc>>,
+}
+
+/// Bytes as hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,25 @@
+//! Values and rules without I/O.
+
+pub mod act;
+pub mod audit;
+pub mod board;
+pub mod closing;
+pub mod error;
+pub mod explain;
+pub mod export;
+pub mod hidden;
+pub mod key;
+pub mod layout;
+pub mod operation;
+pub mod outbox;
+pub mod period;
+pub mod quarantine;
+pub mod rank;
+pub mod score;
+pub mod seal;
+pub mod season;
+pub mod secret;
+pub mod settings;
+pub mod signing;
+pub mod user;
+pub mod webhook;

@@ -1,0 +1,183 @@
+//! Periods: which slice of a board's time is meant.
+
+use std::{fmt, str::FromStr};
+
+use chrono::{DateTime, Datelike, NaiveDate, Utc, Weekday};
+
+use crate::{Error, Result, model::board::PeriodKind};
+
+/// Which period of a board a caller means. Text forms: `all_time`, `day`, `week:previous`, `week:2024-01-15`,
+/// `month:2024-01`, `season:spring`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PeriodSelector {
+    /// The one that holds now, by the database's clock.
+    Current(PeriodKind),
+    /// The one before it, by the database's clock, closed or not.
+    Previous(PeriodKind),
+    /// The one with this label; of seasons, with this name.
+    Labelled(PeriodKind, String),
+}
+
+impl PeriodSelector {
+    /// The kind of period that is meant.
+    #[must_use]
+    pub fn kind(&self) -> PeriodKind {
+        match self {
+            Self::Current(kind) | Self::Previous(kind) | Self::Labelled(kind, _) => *kind,
+        }
+    }
+}
+
+impl Default for PeriodSelector {
+    fn default() -> Self {
+        Self::Current(PeriodKind::AllTime)
+    }
+}
+
+impl FromStr for PeriodSelector {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let (name, label) = text.split_once(':').map_or((text, None), |(name, label)| (name, Some(label)));
+        let kind = PeriodKind::from_name(name).ok_or_else(|| {
+            Error::invalid(
+                "period",
+                format!(
+                    "{text:?} is not a period: all_time, day, week, month, with :previous, :2024-01-15 or :2024-01; season:NAME"
+                ),
+            )
+        })?;
+        match (kind, label) {
+            (PeriodKind::Season, None | Some("previous")) => {
+                Err(Error::invalid("period", format!("{text:?}: seasons are asked for by name, season:NAME")))
+            }
+            (_, None) => Ok(Self::Current(kind)),
+            (PeriodKind::AllTime, Some(_)) => Err(Error::invalid("period", "all_time has no label")),
+            (_, Some("previous")) => Ok(Self::Previous(kind)),
+            (_, Some(label)) => check_label(kind, label).map(|()| Self::Labelled(kind, label.to_owned())),
+        }
+    }
+}
+
+impl fmt::Display for PeriodSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Current(kind) => f.write_str(kind.name()),
+            Self::Previous(kind) => write!(f, "{}:previous", kind.name()),
+            Self::Labelled(kind, label) => write!(f, "{}:{label}", kind.name()),
+        }
+    }
+}
+
+/// The label must be one that the kind can have; which labels exist is for the database to say.
+fn check_label(kind: PeriodKind, label: &str) -> Result<()> {
+    match kind {
+        PeriodKind::Month => {
+            if date(&format!("{label}-01")).is_none() {
+                return Err(Error::invalid("period", format!("{label:?} is not a month such as 2024-01")));
+            }
+        }
+        PeriodKind::Day | PeriodKind::Week => {
+            let Some(date) = date(label) else {
+                return Err(Error::invalid("period", format!("{label:?} is not a date such as 2024-01-15")));
+            };
+            if kind == PeriodKind::Week && date.weekday() != Weekday::Mon {
+                let monday = date.week(Weekday::Mon).checked_first_day().unwrap_or(date);
+                return Err(Error::invalid("period", format!("weeks are named by their Monday: week:{monday}")));
+            }
+        }
+        PeriodKind::Season => {
+            let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+            let mut bytes = label.bytes();
+            let begins_well = bytes.next().is_some_and(is_plain);
+            if !begins_well || label.len() > 40 || !bytes.all(|b| is_plain(b) || b == b'_' || b == b'-') {
+                return Err(Error::invalid(
+                    "period",
+                    "a season's name has 1 to 40 characters: lower-case letters, digits, '-' and '_', beginning with a letter or a digit",
+                ));
+            }
+        }
+        PeriodKind::AllTime => {}
+    }
+    Ok(())
+}
+
+/// The date that is written just like 2024-01-15. chrono takes signs, spaces and single digits, too: ` 2024-1-01`.
+fn date(text: &str) -> Option<NaiveDate> {
+    let is_written_so = text.len() == 10
+        && text
+            .bytes()
+            .enumerate()
+            .all(|(place, byte)| if matches!(place, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
+    is_written_so.then(|| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()).flatten()
+}
+
+impl PeriodKind {
+    /// The kind's name in selectors and in the database.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllTime => "all_time",
+            Self::Day => "day",
+            Self::Week => "week",
+            Self::Month => "month",
+            Self::Season => "season",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::AllTime, Self::Day, Self::Week, Self::Month, Self::Season].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A period of a board, as answers name it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
+pub struct Period {
+    /// Its kind.
+    pub kind: PeriodKind,
+    /// Its label: `2024-01-15`, `2024-01`, `all_time`, or a season's name.
+    pub label: String,
+    /// First instant; absent for `all_time`.
+    pub starts_at: Option<DateTime<Utc>>,
+    /// First instant after it; absent for `all_time`.
+    pub ends_at: Option<DateTime<Utc>>,
+    /// `open` while scores can enter, `due` once it is over but not closed, `closed`.
+    pub state: PeriodState,
+}
+
+/// How far a period is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PeriodState {
+    /// Holds now.
+    Open,
+    /// Over, and still answered by its live ranking.
+    Due,
+    /// Closed: an archive answers for it.
+    Closed,
+}
+
+impl PeriodState {
+    /// The state's name in the database and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Due => "due",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+impl Period {
+    /// Its name as a selector: `week:2024-01-15`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self.kind {
+            PeriodKind::AllTime => "all_time".to_owned(),
+            kind => format!("{}:{}", kind.name(), self.label),
+        }
+    }
+}

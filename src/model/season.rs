@@ -1,0 +1,77 @@
+//! Seasons: periods with a start and an end of their own.
+
+use std::str::FromStr;
+
+use chrono::{DateTime, NaiveDate, Utc};
+
+use crate::{Error, Result, model::period::PeriodState};
+
+/// A season of a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Season {
+    /// Its name on its board: 1 to 40 lower-case letters, digits, `-` and `_`.
+    pub name: String,
+    /// First instant.
+    pub starts_at: DateTime<Utc>,
+    /// First instant after it.
+    pub ends_at: DateTime<Utc>,
+    /// `open` from the moment it is made, `due` once it is over, then `closed`.
+    pub state: PeriodState,
+}
+
+/// Where a season begins or ends: an instant, or the first instant of a date in the board's time zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edge {
+    /// An instant.
+    Instant(DateTime<Utc>),
+    /// A date; PostgreSQL knows when it begins.
+    Date(NaiveDate),
+}
+
+impl FromStr for Edge {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        // Only the canonical form: chrono would take +2030-3-1 as well.
+        let is_date = text.len() == 10 && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+        if let Some(date) = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok().filter(|_| is_date) {
+            return Ok(Self::Date(date));
+        }
+        DateTime::parse_from_rfc3339(text).map(|at| Self::Instant(at.to_utc())).map_err(|_| {
+            Error::invalid(
+                "time",
+                format!("{text:?} is neither a time such as 2030-03-01T12:00:00Z nor a date such as 2030-03-01"),
+            )
+        })
+    }
+}
+
+impl Edge {
+    /// The instant, if that is what it is, and the date, if it is one.
+    pub(crate) fn parts(self) -> (Option<DateTime<Utc>>, Option<NaiveDate>) {
+        match self {
+            Self::Instant(at) => (Some(at), None),
+            Self::Date(date) => (None, Some(date)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_an_instant_or_a_date() {
+        let date = NaiveDate::from_ymd_opt(2030, 3, 1).map(Edge::Date);
+        assert_eq!("2030-03-01".parse().ok(), date);
+        for text in ["2030-03-01T00:30:00+01:00", "2030-02-28T23:30:00Z", "2030-02-28t23:30:00.0z"] {
+            let at = DateTime::from_timestamp(1_898_551_800, 0).map(Edge::Instant);
+            assert_eq!(text.parse().ok(), at, "{text}");
+        }
+        for text in
+            ["", "2030-3-1", "2030-02-30", "+2030-3-01", "20300301", "2030-03-01T00:00:00", "2030-03-01 00:00", "now"]
+        {
+            assert!(text.parse::<Edge>().is_err(), "{text}");
+        }
+    }
+}

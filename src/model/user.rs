@@ -1,0 +1,74 @@
+//! Users: the players that boards share.
+
+use std::{fmt, str::FromStr};
+
+use crate::{Error, Result};
+
+/// Most bytes of a user's metadata, as JSON.
+pub(crate) const METADATA_MAX_BYTES: usize = 8_192;
+
+/// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct UserId(String);
+
+impl UserId {
+    /// The id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for UserId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        check_text("user_id", text, 128).map(|()| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Display for UserId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Refuses text that is empty, longer than `max_bytes`, or holds control characters (which covers what PostgreSQL
+/// cannot store, U+0000).
+pub(crate) fn check_text(field: &str, text: &str, max_bytes: usize) -> Result<()> {
+    if text.is_empty() {
+        Err(Error::invalid(field, "must not be empty"))
+    } else if text.len() > max_bytes {
+        Err(Error::invalid(field, format!("has {} bytes; at most {max_bytes} are allowed", text.len())))
+    } else if text.chars().any(char::is_control) {
+        Err(Error::invalid(field, "must not hold control characters"))
+    } else {
+        Ok(())
+    }
+}
+
+/// A player as other players may see them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct User {
+    /// The caller's own id.
+    pub user_id: String,
+    /// Name shown in lists.
+    pub name: String,
+    /// Address of a picture.
+    pub avatar: Option<String>,
+    /// Whatever the game keeps with a player; a JSON object.
+    pub metadata: serde_json::Value,
+    /// Whether the player is banned.
+    pub banned: bool,
+}
+
+/// What `PUT /v1/users/{user_id}` sets; what is absent stays (or takes its default on a new user).
+#[derive(Debug, Clone, Default)]
+pub struct Profile {
+    /// Name shown in lists, 1 to 128 bytes.
+    pub name: Option<String>,
+    /// Address of a picture, up to 1,024 bytes; an empty one removes it.
+    pub avatar: Option<String>,
+    /// A JSON object of up to 8,192 bytes.
+    pub metadata: Option<serde_json::Value>,
+}

@@ -1,0 +1,4 @@
+//! Periods: seasons, and closing.
+
+pub(crate) mod closing;
+pub(crate) mod season;

@@ -1,0 +1,111 @@
+//! Periods that selectors mean: looked up by the database's clock, and kept.
+
+use std::{sync::Arc, time::Duration};
+
+use crate::{
+    Error, Result,
+    model::{
+        board::{Board, PeriodKind},
+        period::{Period, PeriodSelector, PeriodState},
+        rank::AnsweredBy,
+    },
+    ranking::Rankings,
+    store::{
+        period::{MeantPeriod, Source},
+        rank::RankingState,
+    },
+};
+
+/// The periods of a board that have been opened so far, newest first, at most `limit` of each kind.
+pub async fn list(rankings: &Rankings, board: &Board, limit: u32) -> Result<Vec<Period>> {
+    rankings.store.periods(board, limit).await
+}
+
+/// What a selector means on a board: from memory while it goes on meaning it, which every statement proves again.
+pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Meant> {
+    if selector.kind() != PeriodKind::Season && !board.periods.contains(&selector.kind()) {
+        let kept: Vec<&str> = board.periods.iter().map(|kind| kind.name()).collect();
+        return Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!("board {} keeps {}", board.slug, kept.join(", "))),
+        });
+    }
+    let key = (board.id, selector.clone());
+    if let Some((meant, source)) = rankings.periods.get(&key) {
+        return Ok(Meant::Players(meant, source));
+    }
+    let found = rankings.store.resolve_period(board, selector).await?;
+    let Some((meant, version, revision)) = found else {
+        return Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(match selector.kind() {
+                PeriodKind::Season => {
+                    format!(
+                        "board {0} has no such season; GET /v1/boards/{0}/periods lists those there are",
+                        board.slug
+                    )
+                }
+                _ => format!("it does not exist in {}", board.time_zone),
+            }),
+        });
+    };
+    let meant = Arc::new(meant);
+    if let Some(source) = meant.source {
+        rankings.periods.keep(key, Arc::clone(&meant), source);
+        return Ok(Meant::Players(meant, source));
+    }
+    if meant.period.state == PeriodState::Closed {
+        return Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!("{} is closed, and its archive is no longer kept", meant.period.name())),
+        });
+    }
+    // Nobody has scored in it: the current and the previous period are empty then, others have never been.
+    match selector {
+        PeriodSelector::Labelled(..) => Err(Error::NotFound {
+            what: "period",
+            name: selector.to_string(),
+            hint: Some(format!("nobody has scored in it; GET /v1/boards/{}/periods lists those there are", board.slug)),
+        }),
+        _ => Ok(Meant::Empty(
+            meant.period.clone(),
+            RankingState { version, players: 0, revision, answered_by: AnsweredBy::Sql },
+        )),
+    }
+}
+
+/// What a selector means.
+pub(crate) enum Meant {
+    /// A period with players, and where they stand.
+    Players(Arc<MeantPeriod>, Source),
+    /// A period in which nobody has scored yet.
+    Empty(Period, RankingState),
+}
+
+/// What selectors meant lately.
+#[derive(Debug)]
+pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<MeantPeriod>, Source)>);
+
+impl Default for PeriodCache {
+    fn default() -> Self {
+        Self(moka::sync::Cache::builder().max_capacity(10_000).time_to_live(Duration::from_mins(1)).build())
+    }
+}
+
+impl PeriodCache {
+    fn get(&self, key: &(i32, PeriodSelector)) -> Option<(Arc<MeantPeriod>, Source)> {
+        self.0.get(key)
+    }
+
+    fn keep(&self, key: (i32, PeriodSelector), meant: Arc<MeantPeriod>, source: Source) {
+        self.0.insert(key, (meant, source));
+    }
+
+    /// Has the selector resolved again.
+    pub(crate) fn forget(&self, board_id: i32, selector: &PeriodSelector) {
+        self.0.invalidate(&(board_id, selector.clone()));
+    }
+}

@@ -1,0 +1,299 @@
+//! Reading a ranking, or the archive of a closed period: pages, ranks, neighbours, friends, the distribution.
+//!
+//! Every answer is exact for the version it names.
+
+use std::{collections::HashSet, sync::Arc};
+
+use crate::{
+    Error, Result,
+    model::{
+        board::Board,
+        period::{Period, PeriodSelector},
+        rank::{AnsweredBy, Chosen, Distribution, Header, Page, PageStart, Row, Standing},
+        user::UserId,
+    },
+    ranking::{
+        Open, Rankings,
+        cursor::Cursor,
+        period::{self, Meant},
+    },
+    store::{
+        archive::ArchiveState,
+        export::{Snapshot, State},
+        period::{MeantPeriod, Source},
+        rank::{RankingState, StoredRow, StoredStanding},
+    },
+};
+
+/// A page, at any depth, for the cost of the first.
+pub async fn page(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    start: PageStart,
+    limit: u32,
+) -> Result<Page> {
+    let cursor = match &start {
+        PageStart::Cursor(text) => Some(Cursor::parse(text, board, selector)?),
+        PageStart::Position(_) => None,
+    };
+    // A cursor names the period it belongs to: `week` goes on with the week that its first page showed.
+    let selector = cursor.as_ref().map_or(selector, |cursor| &cursor.selector);
+    let limit = i32::try_from(limit).unwrap_or(i32::MAX);
+    let from = match start {
+        PageStart::Position(from) => i64::try_from(from).unwrap_or(i64::MAX),
+        PageStart::Cursor(_) => 1,
+    };
+    let read = |meant: Arc<MeantPeriod>, source| {
+        let key = cursor.as_ref().map(|cursor| cursor.key);
+        async move {
+            let (store, period) = (&rankings.store, &meant.period);
+            let found = match (source, key) {
+                (Source::Live(ranking), None) => Open { rankings, board, meant: &meant, ranking, is_shared: false }
+                    .page(from, limit)
+                    .await?
+                    .map(|found| of_ranking(period, found)),
+                (Source::Live(ranking), Some(key)) => {
+                    Open { rankings, board, meant: &meant, ranking, is_shared: false }
+                        .page_after(key, limit)
+                        .await?
+                        .map(|found| of_ranking(period, found))
+                }
+                (Source::Archive(archive), None) => {
+                    store.archive_page(&meant, archive, from, limit).await?.map(|found| of_archive(period, found))
+                }
+                (Source::Archive(archive), Some(key)) => {
+                    store.archive_page_after(&meant, archive, key, limit).await?.map(|found| of_archive(period, found))
+                }
+            };
+            Ok(found.map(|(header, rows)| page_of(board, header, rows)))
+        }
+    };
+    let empty = |period: Period, state: RankingState| Ok(page_of(board, header(&period, &state), Vec::new()));
+    on_period(rankings, board, selector, read, empty).await
+}
+
+/// Rows as a page; there is a next one unless the last row is the last player's.
+pub(crate) fn page_of(board: &Board, header: Header, rows: Vec<StoredRow>) -> Page {
+    let next = rows
+        .last()
+        .filter(|last| last.row.position < header.players)
+        .map(|last| Cursor::text(board, &header.period, last.key));
+    Page { header, rows: rows.into_iter().map(|stored| stored.row).collect(), next }
+}
+
+/// The beginning of an answer from a ranking.
+pub(crate) fn header(period: &Period, state: &RankingState) -> Header {
+    Header {
+        period: period.clone(),
+        version: state.version.text(),
+        players: state.players,
+        etag: None,
+        answered_by: state.answered_by,
+    }
+}
+
+/// The beginning of an answer from an archive.
+pub(crate) fn archive_header(period: &Period, state: &ArchiveState) -> Header {
+    Header {
+        period: period.clone(),
+        version: state.version(),
+        players: state.players,
+        etag: Some(state.etag()),
+        answered_by: AnsweredBy::Sql,
+    }
+}
+
+fn of_ranking<T>(period: &Period, (state, found): (RankingState, T)) -> (Header, T) {
+    (header(period, &state), found)
+}
+
+fn of_archive<T>(period: &Period, (state, found): (ArchiveState, T)) -> (Header, T) {
+    (archive_header(period, &state), found)
+}
+
+/// How often a ranking or an archive that turns out to be replaced is looked up again.
+const MOST_LOOK_UPS: usize = 4;
+
+/// Reads from the ranking or the archive that `selector` means. When the statement finds that it is no longer the current
+/// one, the period is looked up again; `empty` answers for a period in which nobody has scored.
+async fn on_period<T, F>(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    read: impl Fn(Arc<MeantPeriod>, Source) -> F,
+    empty: impl FnOnce(Period, RankingState) -> Result<T>,
+) -> Result<T>
+where
+    F: Future<Output = Result<Option<T>>>,
+{
+    for _ in 0..MOST_LOOK_UPS {
+        match period::meant(rankings, board, selector).await? {
+            Meant::Empty(period, state) => return empty(period, state),
+            Meant::Players(meant, source) => {
+                if let Some(answer) = read(meant, source).await? {
+                    return Ok(answer);
+                }
+                rankings.periods.forget(board.id, selector);
+            }
+        }
+    }
+    Err(Error::unavailable(format!("{selector} changes hands just now")))
+}
+
+/// What `selector` means, in a snapshot; without one when nobody has scored in it.
+pub(crate) async fn snapshot(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+) -> Result<(Header, Option<Snapshot>)> {
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let found = rankings.store.snapshot(&meant, source).await?;
+        Ok(found.map(|(snapshot, state)| {
+            let header = match state {
+                State::Live(state) => header(&meant.period, &state),
+                State::Archive(state) => archive_header(&meant.period, &state),
+            };
+            (header, Some(snapshot))
+        }))
+    };
+    on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), None))).await
+}
+
+/// A player's standing and the `around` players above and below. [`Error::NotFound`] when the player has no entry.
+pub async fn standing(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    user_id: &UserId,
+    around: u32,
+) -> Result<Standing> {
+    let around = i32::try_from(around).unwrap_or(i32::MAX);
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let (user, period) = (user_id.as_str(), &meant.period);
+        let found = match source {
+            Source::Live(ranking) => {
+                let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                open.standing(user, around).await?.map(|found| of_ranking(period, found))
+            }
+            Source::Archive(archive) => {
+                let found = rankings.store.archive_standing(&meant, archive, user, around).await?;
+                found.map(|found| of_archive(period, found))
+            }
+        };
+        let Some((header, found)) = found else { return Ok(None) };
+        let user_exists = found.user_exists;
+        let standing = standing_of(header, found).ok_or_else(|| no_entry(user_id, selector, user_exists))?;
+        Ok(Some(Some(standing)))
+    };
+    match on_period(rankings, board, selector, read, |_, _| Ok(None)).await? {
+        Some(standing) => Ok(standing),
+        None => Err(no_entry(user_id, selector, rankings.store.user(user_id.as_str()).await?.is_some())),
+    }
+}
+
+/// A player as found, with the neighbours apart; `None` without an entry.
+pub(crate) fn standing_of(header: Header, found: StoredStanding) -> Option<Standing> {
+    let player = found.player?;
+    let others = found.rows.into_iter().filter(|row| row.position != player.row.position);
+    let (above, below) = others.partition(|row| row.position < player.row.position);
+    let percentile = percentile(player.worse, header.players);
+    Some(Standing { header, player: player.row, percentile, above, below })
+}
+
+/// 100 × players strictly worse ÷ max(players − 1, 1).
+pub(crate) fn percentile(worse: u64, players: u64) -> f64 {
+    100.0 * worse as f64 / players.saturating_sub(1).max(1) as f64
+}
+
+fn no_entry(user_id: &UserId, selector: &PeriodSelector, user_exists: bool) -> Error {
+    Error::NotFound {
+        what: "user",
+        name: user_id.to_string(),
+        hint: user_exists.then(|| format!("the player has no score in {selector}")),
+    }
+}
+
+/// Just these players: friends.
+pub async fn chosen(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    user_ids: &[UserId],
+) -> Result<Chosen> {
+    let wanted: Vec<String> = user_ids.iter().map(ToString::to_string).collect();
+    let chosen_of = |header: Header, rows: Vec<Row>| {
+        let mut places: Vec<u64> = Vec::with_capacity(rows.len());
+        for (n, row) in rows.iter().enumerate() {
+            // Rows come best first: equals in rank are equals among the chosen.
+            let is_equal = n > 0 && rows[n - 1].rank == row.rank;
+            places.push(if is_equal { places[n - 1] } else { n as u64 + 1 });
+        }
+        let found: HashSet<&str> = rows.iter().map(|row| row.user_id.as_str()).collect();
+        let missing = wanted.iter().filter(|id| !found.contains(id.as_str())).cloned().collect();
+        Chosen { header, rows, places, missing }
+    };
+    let read = |meant: Arc<MeantPeriod>, source| {
+        let (store, wanted, chosen_of) = (&rankings.store, &wanted, &chosen_of);
+        async move {
+            let period = &meant.period;
+            let found = match source {
+                Source::Live(ranking) => {
+                    let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                    open.chosen(wanted).await?.map(|found| of_ranking(period, found))
+                }
+                Source::Archive(archive) => {
+                    store.archive_chosen(&meant, archive, wanted).await?.map(|found| of_archive(period, found))
+                }
+            };
+            Ok(found.map(|(header, rows)| chosen_of(header, rows)))
+        }
+    };
+    on_period(rankings, board, selector, read, |period, state| Ok(chosen_of(header(&period, &state), Vec::new()))).await
+}
+
+/// The rank that a newcomer with this score would have now, behind equals except on `shared` boards.
+pub async fn newcomer(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    score: i64,
+) -> Result<(Header, u64)> {
+    if score == i64::MIN {
+        return Err(Error::invalid("score", "is below the least score there can be"));
+    }
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let period = &meant.period;
+        Ok(match source {
+            Source::Live(ranking) => {
+                let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                open.newcomer(score).await?.map(|found| of_ranking(period, found))
+            }
+            Source::Archive(archive) => {
+                rankings.store.archive_newcomer(&meant, archive, score).await?.map(|found| of_archive(period, found))
+            }
+        })
+    };
+    on_period(rankings, board, selector, read, |period, state| Ok((header(&period, &state), 1))).await
+}
+
+/// Percentiles and histogram.
+pub async fn distribution(rankings: &Rankings, board: &Board, selector: &PeriodSelector) -> Result<Distribution> {
+    let read = |meant: Arc<MeantPeriod>, source| async move {
+        let (store, period) = (&rankings.store, &meant.period);
+        let found = match source {
+            Source::Live(ranking) => {
+                let open = Open { rankings, board, meant: &meant, ranking, is_shared: false };
+                open.distribution().await?.map(|found| of_ranking(period, found))
+            }
+            Source::Archive(archive) => {
+                store.archive_distribution(&meant, archive).await?.map(|found| of_archive(period, found))
+            }
+        };
+        Ok(found.map(|(header, (percentiles, histogram))| Distribution { header, percentiles, histogram }))
+    };
+    let empty = |period: Period, state: RankingState| {
+        Ok(Distribution { header: header(&period, &state), percentiles: Vec::new(), histogram: Vec::new() })
+    };
+    on_period(rankings, board, selector, read, empty).await
+}

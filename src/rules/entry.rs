@@ -1,0 +1,103 @@
+//! One player's entry in one ranking, and what an event makes of it.
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+use crate::model::board::{Mode, Order};
+
+/// Bits of a tie key that hold the time; the tiebreak is above them.
+const TIME_BITS: u32 = 51;
+
+/// Latest time that a tie key holds, in microseconds since 2000: 2⁵¹ − 1.
+const LATEST: i64 = (1 << TIME_BITS) - 1;
+
+/// 2000-01-01 00:00 UTC, in microseconds since 1970.
+const EPOCH: i64 = 946_684_800_000_000;
+
+/// One player's standing in one ranking, as a row of `leaderboard` has it. The score is the rank
+/// key, negated on boards where smaller is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// The score as a number of which larger is better.
+    pub(crate) rank_key: i64,
+    /// Tiebreak and time in one number; see [`tie_key`].
+    pub(crate) tie_key: i64,
+    /// Whether no event with points other than 0 counts. Such an entry keeps its first time.
+    pub(crate) only_zeros: bool,
+}
+
+/// The score of an event and what breaks its ties.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ScoredEvent {
+    /// Points earned (`sum`), or the score itself (`best`, `latest`).
+    pub(crate) points: i64,
+    /// Tiebreak, −2048 to 2047.
+    pub(crate) tiebreak: i16,
+    /// The time it counts for.
+    pub(crate) at: DateTime<Utc>,
+}
+
+impl Entry {
+    /// The entry after an event. An entry is a function of the set of its events, not of their
+    /// order, except that of two `latest` events with the same time the one that arrives later
+    /// wins. `None` if the sum would leave the range of 64 bits.
+    pub(crate) fn after(before: Option<Self>, mode: Mode, order: Order, event: ScoredEvent) -> Option<Self> {
+        let alone = Self {
+            rank_key: rank_key(event.points, order)?,
+            tie_key: tie_key(event.at, event.tiebreak),
+            only_zeros: event.points == 0,
+        };
+        let Some(before) = before else { return Some(alone) };
+        let only_zeros = before.only_zeros && alone.only_zeros;
+        let wins = match mode {
+            Mode::Sum => return before.plus(alone),
+            Mode::Best => (alone.rank_key, alone.tie_key) > (before.rank_key, before.tie_key),
+            Mode::Latest => time_of(alone.tie_key) >= time_of(before.tie_key),
+        };
+        Some(Self { only_zeros, ..if wins { alone } else { before } })
+    }
+
+    /// The sum of two entries of a `sum` board. Its time is that of the latest event with points
+    /// other than 0, or of the first event if there is none. A later time is a smaller tie key.
+    fn plus(self, event: Self) -> Option<Self> {
+        let rank_key = self.rank_key.checked_add(event.rank_key).filter(|key| *key != i64::MIN)?;
+        let tie_key = match (self.only_zeros, event.only_zeros) {
+            (true, true) => self.tie_key.max(event.tie_key),
+            (true, false) => event.tie_key,
+            (false, true) => self.tie_key,
+            (false, false) => self.tie_key.min(event.tie_key),
+        };
+        Some(Self { rank_key, tie_key, only_zeros: self.only_zeros && event.only_zeros })
+    }
+
+    /// Its score.
+    pub(crate) fn score(self, order: Order) -> i64 {
+        // No key is `i64::MIN`, the only number without a negative.
+        rank_key(self.rank_key, order).unwrap_or(i64::MAX)
+    }
+}
+
+/// A score as a number of which larger is better, and back. `None` for `i64::MIN`, which no board
+/// accepts.
+pub(crate) fn rank_key(score: i64, order: Order) -> Option<i64> {
+    match order {
+        Order::Desc => (score != i64::MIN).then_some(score),
+        Order::Asc => score.checked_neg(),
+    }
+}
+
+/// The tiebreak above 51 bits of (2⁵¹ − 1 − microseconds since 2000), so that a larger tiebreak,
+/// then an earlier time, is larger; the same number as `centile.tie_key`. The time must be between
+/// 2000 and 2071.
+pub(crate) fn tie_key(at: DateTime<Utc>, tiebreak: i16) -> i64 {
+    (i64::from(tiebreak) << TIME_BITS) + LATEST - (at.timestamp_micros() - EPOCH)
+}
+
+/// The time in a tie key.
+pub(crate) fn reached_at(tie_key: i64) -> DateTime<Utc> {
+    DateTime::UNIX_EPOCH + TimeDelta::microseconds(EPOCH + time_of(tie_key))
+}
+
+/// The time in a tie key, in microseconds since 2000.
+fn time_of(tie_key: i64) -> i64 {
+    LATEST - (tie_key & LATEST)
+}

@@ -1,0 +1,119 @@
+//! Rules against cheating: bounds of points, events per minute, gains per period.
+
+use crate::{
+    model::board::Mode,
+    rules::{
+        decide::Pending,
+        entry::rank_key,
+        facts::{Facts, Gain, Rules},
+        refusal::{Rule, Violation},
+    },
+};
+
+/// Events of one player that may wait in quarantine. Further ones are refused, so that a flood
+/// fills nothing.
+const WAITING_MAX: u32 = 100;
+
+/// Counts of one player for the rules while a batch is decided. Only accepted events count.
+#[derive(Debug, Clone)]
+pub(crate) struct Tally {
+    recent: u32,
+    waiting: u32,
+    /// Rank key of the player's first accepted event of the batch.
+    first: Option<i64>,
+    gains: Vec<Limited>,
+}
+
+/// A player's gain in one period whose kind has a limit.
+#[derive(Debug, Clone)]
+struct Limited {
+    period: usize,
+    limit: i64,
+    past: Gain,
+    /// Rank key of the player's entry.
+    best: Option<i64>,
+}
+
+impl Tally {
+    /// The counts of the player at this place before the batch.
+    pub(crate) fn new(facts: &Facts, player: usize) -> Self {
+        let history = &facts.players[player].history;
+        let limited = limited_periods(facts).zip(&history.gains).map(|((period, limit), past)| {
+            let ranking_id = facts.periods[period].ranking_id;
+            let entry = ranking_id.and_then(|ranking_id| facts.entries.get(&(ranking_id, player)));
+            Limited { period, limit, past: *past, best: entry.map(|entry| entry.rank_key) }
+        });
+        Self { recent: history.recent, waiting: history.waiting, first: None, gains: limited.collect() }
+    }
+
+    /// The first rule that an event breaks.
+    ///
+    /// A player's gain in a period is, on `sum` boards, what the player has won in it; what was
+    /// lost in between makes no room for more. On `best` and `latest` boards it is how much better
+    /// the score is than the one that the player came into the period with; of a player who had
+    /// none, than the first in it. There a score that is no better than the player's best in the
+    /// period is no gain.
+    pub(crate) fn broken(&self, facts: &Facts, event: &Pending) -> Option<Violation> {
+        let rules = &facts.rules;
+        let broken = |rule, detail| Some(Violation { rule, detail });
+        if let Some(violation) = out_of_bounds(rules, event.points) {
+            return Some(violation);
+        }
+        if let Some(most) = rules.events_per_minute.filter(|most| self.recent >= *most) {
+            return broken(Rule::TooManyEvents, format!("{most} events in 60 seconds"));
+        }
+        let key = rank_key(event.points, rules.order)?;
+        self.gains.iter().find_map(|gain| {
+            let gained = gain.after(rules, key, self.first)?;
+            let period = &facts.periods[gain.period].name;
+            if gained <= i128::from(gain.limit) {
+                return None;
+            }
+            broken(Rule::GainTooLarge, format!("{} in {period}, not {gained}", gain.limit))
+        })
+    }
+
+    /// Counts an accepted event.
+    pub(crate) fn accept(&mut self, rules: &Rules, points: i64) {
+        let Some(key) = rank_key(points, rules.order) else { return };
+        self.recent = self.recent.saturating_add(1);
+        self.first = self.first.or(Some(key));
+        for gain in &mut self.gains {
+            gain.past.won += i128::from(key.max(0));
+            gain.best = gain.best.max(Some(key));
+        }
+    }
+
+    /// Counts an event that goes into quarantine; `false` if too many are there already.
+    pub(crate) fn quarantine(&mut self) -> bool {
+        let has_room = self.waiting < WAITING_MAX;
+        self.waiting += u32::from(has_room);
+        has_room
+    }
+}
+
+impl Limited {
+    /// The gain in the period after an event with this rank key; `None` if it gains nothing.
+    fn after(&self, rules: &Rules, key: i64, first: Option<i64>) -> Option<i128> {
+        match rules.mode {
+            Mode::Sum => (key > 0).then(|| self.past.won + i128::from(key)),
+            Mode::Best if self.best.is_some_and(|best| key <= best) => None,
+            Mode::Best | Mode::Latest => {
+                let base = self.past.base.or(first).unwrap_or(key);
+                Some(i128::from(key) - i128::from(base))
+            }
+        }
+    }
+}
+
+/// The periods whose kind has a limit of gains, with the limit.
+pub(crate) fn limited_periods(facts: &Facts) -> impl Iterator<Item = (usize, i64)> {
+    let periods = facts.periods.iter().enumerate();
+    periods.filter_map(|(place, period)| facts.rules.gain_max.get(&period.kind).map(|limit| (place, *limit)))
+}
+
+/// Points that the board does not accept in one event.
+pub(crate) fn out_of_bounds(rules: &Rules, points: i64) -> Option<Violation> {
+    let Rules { points_min, points_max, .. } = *rules;
+    (!(points_min..=points_max).contains(&points)).then(|| Violation::out_of_bounds(points_min, points_max))
+}

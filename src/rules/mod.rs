@@ -1,0 +1,18 @@
+//! Rules and fold of score events. [`decide`] knows the rules and folds events into entries. All of
+//! it is pure: no I/O, and no clock.
+
+mod decide;
+mod entry;
+mod facts;
+mod limits;
+mod refusal;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use decide::{Decided, Decisions, MissingPeriods, Pending, Source, decide};
+pub(crate) use entry::{Entry, reached_at};
+pub(crate) use facts::{
+    Accepted, Content, Facts, Gain, History, KnownAnswer, KnownEvent, Period, Player, Rules, Standing,
+};
+pub(crate) use limits::limited_periods;
+pub(crate) use refusal::{Refusal, Rule, Violation};

@@ -1,0 +1,297 @@
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use rand::{RngExt as _, SeedableRng as _, rngs::StdRng, seq::IndexedRandom as _};
+
+use crate::{
+    model::board::{Mode, OnViolation, Order, PeriodKind, Ties},
+    rules::{
+        decide::{Change, Decided, Pending, Source, decide},
+        entry::{Entry, ScoredEvent, reached_at, tie_key},
+        facts::{Accepted, Content, Facts, Gain, KnownAnswer, KnownEvent, Period, Player, Rules, Standing},
+        refusal::{Refusal, Rule},
+    },
+};
+
+fn time(seconds: i64) -> DateTime<Utc> {
+    // A Wednesday.
+    DateTime::from_timestamp(1_705_492_800 + seconds, 0).unwrap_or_default()
+}
+
+/// All time, a week, and the day that is the first of it.
+fn facts(mode: Mode, order: Order, players: usize) -> Facts {
+    let period = |kind, name: &str, id, from, until| Period {
+        id,
+        kind,
+        name: name.to_owned(),
+        starts_at: time(from),
+        ends_at: time(until),
+        ranking_id: Some(10 + id),
+    };
+    Facts {
+        rules: Rules {
+            mode,
+            order,
+            ties: if mode == Mode::Sum { Ties::First } else { Ties::Tiebreak },
+            periods: vec![PeriodKind::AllTime, PeriodKind::Week],
+            points_min: -1_000,
+            points_max: 1_000,
+            events_per_minute: None,
+            gain_max: BTreeMap::new(),
+            on_violation: OnViolation::Refuse,
+        },
+        now: time(1_000),
+        at: time(1_000),
+        periods: vec![
+            period(PeriodKind::AllTime, "all_time", 1, -1_000_000, 1_000_000),
+            period(PeriodKind::Week, "week:2024-01-15", 2, -500, 500_000),
+        ],
+        players: (1..).take(players).map(|id| Player { id: Some(id), ..Player::default() }).collect(),
+        entries: HashMap::new(),
+        known: HashMap::new(),
+    }
+}
+
+fn event(player: usize, points: i64) -> Pending {
+    Pending { player, points, tiebreak: None, reason: None, id: None, at: None }
+}
+
+fn outcomes(facts: &Facts, events: &[Pending]) -> Vec<Decided> {
+    decide(facts, Source::Live, events).map(|decisions| decisions.events).unwrap_or_default()
+}
+
+fn refusals(facts: &Facts, events: &[Pending]) -> Vec<Option<Refusal>> {
+    let refusal = |decided| match decided {
+        Decided::Refused(refusal) => Some(refusal),
+        _ => None,
+    };
+    outcomes(facts, events).into_iter().map(refusal).collect()
+}
+
+/// An entry by the definition: a function of the set of events, the last of which came last.
+fn by_definition(mode: Mode, order: Order, events: &[ScoredEvent]) -> Option<Entry> {
+    let sign = if order == Order::Asc { -1 } else { 1 };
+    let only_zeros = events.iter().all(|event| event.points == 0);
+    let single = |event: &ScoredEvent| Entry {
+        rank_key: sign * event.points,
+        tie_key: tie_key(event.at, event.tiebreak),
+        only_zeros,
+    };
+    match mode {
+        Mode::Sum => {
+            let counted = events.iter().filter(|event| event.points != 0).map(|event| event.at).max();
+            let reached = counted.or_else(|| events.iter().map(|event| event.at).min())?;
+            let sum: i64 = events.iter().map(|event| event.points).sum();
+            Some(Entry { rank_key: sign * sum, tie_key: tie_key(reached, 0), only_zeros })
+        }
+        Mode::Best => {
+            let best =
+                events.iter().max_by_key(|event| (sign * event.points, event.tiebreak, -event.at.timestamp_micros()));
+            best.map(single)
+        }
+        Mode::Latest => events.iter().max_by_key(|event| event.at).map(single),
+    }
+}
+
+#[test]
+fn entries_are_what_the_set_of_events_makes_of_them_in_any_batches() {
+    let seed = rand::random::<u64>();
+    eprintln!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for _ in 0..500 {
+        let mode = *[Mode::Sum, Mode::Best, Mode::Latest].choose(&mut random).unwrap_or(&Mode::Sum);
+        let order = *[Order::Asc, Order::Desc].choose(&mut random).unwrap_or(&Order::Asc);
+        let mut facts = facts(mode, order, 3);
+        // Some events are older than the week.
+        facts.rules.periods = vec![PeriodKind::AllTime];
+        facts.players[2].resets = vec![time(-700), time(100)];
+        let mut counted: BTreeMap<(i64, usize), Vec<ScoredEvent>> = BTreeMap::new();
+        for _ in 0..random.random_range(1..5) {
+            let events: Vec<Pending> = (0..random.random_range(1..8))
+                .map(|_| Pending {
+                    points: random.random_range(-2..3),
+                    tiebreak: (mode != Mode::Sum && random.random()).then(|| random.random_range(-2..3)),
+                    at: random.random::<bool>().then(|| time(random.random_range(-1_000..1_000))),
+                    ..event(random.random_range(0..3), 0)
+                })
+                .collect();
+            let decisions = decide(&facts, Source::Import, &events).unwrap_or_else(|missing| panic!("{missing:?}"));
+            for one in &events {
+                let scored = ScoredEvent {
+                    points: one.points,
+                    tiebreak: one.tiebreak.unwrap_or_default(),
+                    at: one.at.unwrap_or(facts.at),
+                };
+                for (ranking_id, from, until) in [(11, -1_000_000, 1_000_000), (12, -500, 500_000)] {
+                    let holds = time(from) <= scored.at && scored.at < time(until);
+                    let last_reset =
+                        facts.players[one.player].resets.iter().filter(|reset| **reset >= time(from)).max();
+                    if holds && last_reset.is_none_or(|reset| scored.at >= *reset) {
+                        counted.entry((ranking_id, one.player)).or_default().push(scored);
+                    }
+                }
+            }
+            for Change { ranking_id, player, was, now } in decisions.changes {
+                assert_eq!(facts.entries.insert((ranking_id, player), now), was);
+            }
+            for (place, events) in &counted {
+                let wanted = by_definition(mode, order, events);
+                assert_eq!(facts.entries.get(place).copied(), wanted, "{mode:?} {order:?} {events:?}");
+            }
+            assert_eq!(facts.entries.len(), counted.len());
+        }
+    }
+}
+
+#[test]
+fn each_live_event_is_answered_with_the_standings_before_and_after_it() {
+    let facts = facts(Mode::Sum, Order::Asc, 2);
+    let decided = outcomes(&facts, &[event(0, 5), event(1, 1), event(0, -7)]);
+    let standings = |decided: &Decided| match decided {
+        Decided::Accepted { at, standings } => {
+            assert_eq!(*at, facts.at);
+            standings
+                .iter()
+                .map(|Standing { period, score, was, .. }| (period.clone(), *score, was.map(|was| was.0)))
+                .collect()
+        }
+        _ => Vec::new(),
+    };
+    let both = |score, was| vec![("all_time".to_owned(), score, was), ("week:2024-01-15".to_owned(), score, was)];
+    assert_eq!(decided.iter().map(standings).collect::<Vec<_>>(), [both(5, None), both(1, None), both(-2, Some(-5))]);
+}
+
+#[test]
+fn a_bad_event_is_refused_by_itself() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 4);
+    facts.players[1].is_banned = true;
+    facts.players[2].id = None;
+    facts.rules.points_max = i64::MAX;
+    facts.entries.insert((11, 3), Entry { rank_key: i64::MAX - 5, tie_key: tie_key(time(0), 0), only_zeros: false });
+    let refusals = refusals(
+        &facts,
+        &[
+            event(0, 7),
+            event(1, 7),
+            event(2, 7),
+            event(3, 6),
+            event(3, 5),
+            event(3, 1),
+            event(0, -1_001),
+            Pending { tiebreak: Some(1), ..event(0, 1) },
+            Pending { at: Some(time(1_001)), ..event(0, 1) },
+            Pending { at: Some(time(-800_000_000)), ..event(0, 1) },
+        ],
+    );
+    let kinds: Vec<_> = refusals.iter().map(Option::as_ref).collect();
+    assert!(kinds[0].is_none() && kinds[4].is_none(), "{kinds:?}");
+    assert_eq!(kinds[1], Some(&Refusal::Banned));
+    assert_eq!(kinds[2], Some(&Refusal::UnknownUser));
+    assert_eq!((kinds[3], kinds[5]), (Some(&Refusal::Overflow), Some(&Refusal::Overflow)));
+    assert!(matches!(kinds[6], Some(Refusal::Broken(broken)) if broken.rule == Rule::PointsOutOfBounds));
+    assert_eq!(kinds[7], Some(&Refusal::TiebreakNotUsed));
+    assert_eq!(kinds[8], Some(&Refusal::TimeInFuture));
+    assert_eq!(kinds[9], Some(&Refusal::TimeOutOfRange));
+}
+
+#[test]
+fn an_event_counts_in_all_its_periods_or_in_none() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 1);
+    facts.periods[1].ranking_id = None;
+    assert_eq!(refusals(&facts, &[event(0, 1)]), [Some(Refusal::PeriodClosed)]);
+    let before_the_week = Pending { at: Some(time(-600)), ..event(0, 1) };
+    let missing = decide(&facts, Source::Import, &[before_the_week]).map(|_| ()).map_err(|missing| missing.0);
+    assert_eq!(missing, Err(vec![time(-600)]));
+}
+
+#[test]
+fn an_id_makes_an_event_count_once() {
+    let mut facts = facts(Mode::Sum, Order::Desc, 2);
+    let known = |points, at| KnownEvent {
+        content: Content { points, tiebreak: None, reason: Some("won".to_owned()), at },
+        answer: KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }),
+    };
+    facts.known.insert((0, "old".to_owned()), known(5, time(3)));
+    let with = |player, points, id: &str, reason: Option<&str>| Pending {
+        id: Some(id.to_owned()),
+        reason: reason.map(ToOwned::to_owned),
+        ..event(player, points)
+    };
+    let decided = outcomes(
+        &facts,
+        &[
+            with(0, 5, "old", Some("won")),
+            with(0, 5, "old", None),
+            with(1, 5, "old", None),
+            with(0, 5_000, "new", None),
+            with(0, 2, "new", None),
+            with(0, 2, "new", None),
+            with(0, 3, "new", None),
+        ],
+    );
+    assert_eq!(
+        decided[0],
+        Decided::Known(KnownAnswer::Accepted(Accepted { transaction_id: 9, at: time(3), standings: Vec::new() }))
+    );
+    assert_eq!(decided[1], Decided::Refused(Refusal::IdConflict));
+    assert!(matches!(decided[2], Decided::Accepted { .. }), "ids belong to one player");
+    assert!(matches!(decided[3], Decided::Refused(Refusal::Broken(_))));
+    assert!(matches!(decided[4], Decided::Accepted { .. }), "a refused event leaves its id to the next");
+    assert_eq!(decided[5], Decided::Repeats(4));
+    assert_eq!(decided[6], Decided::Refused(Refusal::IdConflict));
+    // An imported event repeats one with the same time.
+    let at = |seconds| Pending { at: Some(time(seconds)), ..with(0, 5, "old", Some("won")) };
+    let decided = decide(&facts, Source::Import, &[at(3), at(4)]).map(|decisions| decisions.events);
+    assert!(
+        matches!(decided.as_deref(), Ok([Decided::Known(_), Decided::Refused(Refusal::IdConflict)])),
+        "{decided:?}"
+    );
+}
+
+#[test]
+fn gains_and_events_per_minute_are_limited() {
+    let broken = |facts: &Facts, points: &[i64]| {
+        let events: Vec<Pending> = points.iter().map(|points| event(0, *points)).collect();
+        let rule = |refusal: Option<Refusal>| match refusal {
+            Some(Refusal::Broken(violation)) => Some(violation.detail),
+            _ => None,
+        };
+        refusals(facts, &events).into_iter().map(rule).collect::<Vec<_>>()
+    };
+    let of = |detail: &str| Some(detail.to_owned());
+    let mut sum = facts(Mode::Sum, Order::Desc, 1);
+    sum.rules.gain_max = BTreeMap::from([(PeriodKind::Week, 10)]);
+    sum.players[0].history.gains = vec![Gain { won: 4, base: None }];
+    let too_large = |gain| of(&format!("10 in week:2024-01-15, not {gain}"));
+    assert_eq!(broken(&sum, &[6, 1, -5, 1]), [None, too_large(11), None, too_large(11)]);
+
+    let mut best = facts(Mode::Best, Order::Asc, 1);
+    best.rules.gain_max = BTreeMap::from([(PeriodKind::Week, 10)]);
+    best.players[0].history.gains = vec![Gain { won: 0, base: Some(-50) }];
+    assert_eq!(broken(&best, &[39, 40, 39, 60]), [too_large(11), None, too_large(11), None]);
+    best.players[0].history.gains = vec![Gain::default()];
+    assert_eq!(broken(&best, &[50, 39, 40]), [None, too_large(11), None], "counted from the first");
+
+    let mut often = facts(Mode::Latest, Order::Desc, 1);
+    often.rules.events_per_minute = Some(3);
+    often.players[0].history.recent = 1;
+    let too_many = || of("3 events in 60 seconds");
+    assert_eq!(broken(&often, &[1, 2, 3]), [None, None, too_many()]);
+    often.rules.on_violation = OnViolation::Quarantine;
+    often.players[0].history.waiting = 99;
+    let decided = outcomes(&often, &[event(0, 1), event(0, 2), event(0, 3), event(0, 4)]);
+    assert!(matches!(decided[2], Decided::Quarantined(_)), "{decided:?}");
+    assert!(matches!(decided[3], Decided::Refused(_)), "a hundred wait: {decided:?}");
+}
+
+#[test]
+fn tie_keys_hold_tiebreak_and_time() {
+    let at = time(0) + TimeDelta::microseconds(7);
+    for tiebreak in [-2_048, -1, 0, 1, 2_047] {
+        assert_eq!(reached_at(tie_key(at, tiebreak)), at);
+    }
+    // SELECT centile.tie_key('2024-01-15 12:00Z', 7::smallint)
+    let noon = DateTime::from_timestamp(1_705_320_000, 0).unwrap_or_default();
+    assert_eq!(tie_key(noon, 7), (7 << 51) + 2_251_799_813_685_247 - 758_635_200_000_000);
+    assert!(tie_key(at, 1) > tie_key(time(-1), 0) && tie_key(time(0), 0) > tie_key(at, 0));
+}

@@ -1,0 +1,101 @@
+//! `src/lib.rs` lists the layers from the lowest to the highest. No module imports from a higher
+//! layer.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Source files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The code of a file without comments and unit tests.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+fn identifier(text: &str) -> String {
+    text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// The top-level modules that a file names: `crate::a::…` and `crate::{a::…, b}`.
+fn imports(code: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for rest in code.split("crate::").skip(1) {
+        let Some(group) = rest.strip_prefix('{') else {
+            found.push(identifier(rest));
+            continue;
+        };
+        let (mut depth, mut is_next) = (0, true);
+        for (at, c) in group.char_indices() {
+            if depth == 0 && is_next && !c.is_whitespace() {
+                found.push(identifier(&group[at..]));
+                is_next = false;
+            }
+            match c {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => is_next = true,
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Imports that point upward, as `file imports layer`.
+fn upward(layers: &[String], layer: &str, file: &str, code: &str) -> Vec<String> {
+    let level = |name: &str| layers.iter().position(|layer| layer == name);
+    let own = level(layer).unwrap_or_else(|| panic!("{file} is in no layer of src/lib.rs"));
+    let higher = |name: &String| level(name).is_some_and(|level| level > own);
+    imports(code).into_iter().filter(higher).map(|name| format!("{file} imports {name}")).collect()
+}
+
+#[test]
+fn no_module_imports_from_a_higher_layer() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let declared = fs::read_to_string(root.join("lib.rs")).unwrap();
+    let layers: Vec<String> = declared
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ").or(line.strip_prefix("mod ")))
+        .map(identifier)
+        .collect();
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    assert!(files.len() > 100 && layers.len() > 10, "{layers:?}");
+    let mut wrong = Vec::new();
+    for path in files {
+        let file = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let layer = file.split('/').next().unwrap().trim_end_matches(".rs");
+        if ["lib", "main"].contains(&layer) {
+            continue;
+        }
+        let code = code(&fs::read_to_string(&path).unwrap());
+        // Such a path would leave the layer without being seen here.
+        let depth = file.trim_end_matches("/mod.rs").matches('/').count();
+        assert!(!code.contains(&"super::".repeat(depth + 1)), "{file} leaves its layer by `super::`");
+        wrong.extend(upward(&layers, layer, &file, &code));
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn an_import_that_points_upward_is_found() {
+    let layers = ["model", "store", "http"].map(str::to_owned);
+    let found = |text: &str| upward(&layers, "store", "store/a.rs", &code(text));
+    assert_eq!(found("use crate::{Error, model::{board, key}, store::Store};"), [""; 0]);
+    assert_eq!(found("use crate::{model::{a, b}, http::{c}};"), ["store/a.rs imports http"]);
+    assert_eq!(found("fn f() { crate::http::serve() }"), ["store/a.rs imports http"]);
+    assert_eq!(found("// crate::http\n#[cfg(test)]\nmod tests { use crate::http; }"), [""; 0]);
+}
