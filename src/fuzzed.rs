@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::{
     Result,
-    access::known_key,
+    access::key_cache,
     import::{Format, Line, Progress, Source},
     model::{
         board::Board,
@@ -19,7 +19,7 @@ use crate::{
 /// Id and secret in the text of a key, if it has the form of one.
 #[must_use]
 pub fn key(text: &str) -> Option<(&str, &str)> {
-    known_key::parse(text)
+    key_cache::parse(text)
 }
 
 /// Checks a signature over `body` as it is done for each request: first over what is known before the body has come. `now` is in seconds

@@ -19,7 +19,7 @@ use crate::{
     model::{board::BoardSlug, seal::MasterKeys, settings::Settings},
     ranking::Rankings,
     scoring::{accepted::AcceptedScores, writer::Writers},
-    single_flight::SharedReads,
+    single_flight::SingleFlight,
     store::Store,
     telemetry,
 };
@@ -51,7 +51,7 @@ pub struct Instance {
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) live: Arc<Live>,
     pub(crate) background: Background,
-    readiness: SharedReads<(), Readiness>,
+    readiness: SingleFlight<(), Readiness>,
     leaving: AtomicBool,
     /// Whether the instance is not ready before the indexes that it loads at its start are there.
     awaits_indexes: AtomicBool,
@@ -79,14 +79,14 @@ impl Instance {
         let accepted = Arc::new(AcceptedScores::default());
         let (acknowledged, wait) = (Arc::clone(&rankings.acknowledged), settings.write_wait);
         let writers = Writers::new(store.clone(), acknowledged, Arc::clone(&accepted), wait);
-        background.repeat(NUMBERS_KEPT_EVERY, telemetry::keep);
+        background.repeat(NUMBERS_KEPT_EVERY, telemetry::run_upkeep);
         if let Some(every) = settings.maintenance_every {
             Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted).start(every, &background);
         }
         Ok(Arc::new(Self {
             keys: Keys::new(store.clone(), master_keys.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&rankings), background.clone())),
-            readiness: SharedReads::new(settings.pool_wait),
+            readiness: SingleFlight::new(settings.pool_wait),
             leaving: AtomicBool::new(false),
             awaits_indexes: AtomicBool::new(false),
             store,

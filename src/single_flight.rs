@@ -19,14 +19,14 @@ type Last<V> = tokio::sync::Mutex<Option<(Instant, Result<V>)>>;
 
 /// Reads that callers share.
 #[derive(Debug)]
-pub(crate) struct SharedReads<K, V> {
+pub(crate) struct SingleFlight<K, V> {
     /// The last read of each question, kept as long as somebody waits for it or for the next.
     reads: Mutex<HashMap<K, Weak<Last<V>>>>,
     /// How long a caller waits for its turn.
     patience: Duration,
 }
 
-impl<K: Eq + Hash, V: Clone> SharedReads<K, V> {
+impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
     /// No reads yet.
     pub(crate) fn new(patience: Duration) -> Self {
         Self { reads: Mutex::default(), patience }
@@ -97,7 +97,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_comes_during_a_read_shares_the_next() {
-        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
+        let (shared, source) = (SingleFlight::new(PATIENCE), Source::default());
         let first = shared.read("page", || source.read());
         let others = async {
             source.begun.notified().await;
@@ -115,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_who_goes_away_leaves_the_others_to_read() {
-        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
+        let (shared, source) = (SingleFlight::new(PATIENCE), Source::default());
         {
             let first = shared.read("page", || source.read());
             tokio::select! {
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_failure_is_shared_and_not_kept() {
-        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
+        let (shared, source) = (SingleFlight::new(PATIENCE), Source::default());
         let fail = async || source.read().await.and_then(|_| Err(Error::unavailable("gone")));
         let first = shared.read("page", fail);
         let others = async {
@@ -147,7 +147,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_read_that_takes_long_keeps_nobody_for_as_long() {
-        let (shared, source) = (SharedReads::new(PATIENCE), Source::default());
+        let (shared, source) = (SingleFlight::new(PATIENCE), Source::default());
         let first = shared.read("page", || source.read());
         let second = async {
             source.begun.notified().await;
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn questions_that_nobody_waits_for_take_no_room() {
-        let shared = SharedReads::new(PATIENCE);
+        let shared = SingleFlight::new(PATIENCE);
         for question in 0..10_000 {
             shared.read(question, || async { Ok(question) }).await.ok();
         }

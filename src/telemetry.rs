@@ -30,7 +30,7 @@ const LISTENERS: &str = "centile_live_listeners";
 
 const LISTENERS_DROPPED: &str = "centile_live_listeners_dropped_total";
 
-const LOOKS: &str = "centile_live_looks_total";
+const LOOKS: &str = "centile_live_reads_total";
 
 const REFUSED: &str = "centile_http_requests_refused_total";
 
@@ -98,7 +98,7 @@ fn with_bounds(builder: PrometheusBuilder) -> PrometheusBuilder {
 }
 
 /// Brings the histograms up to date, which would else keep every value until somebody asks.
-pub(crate) fn keep() {
+pub(crate) fn run_upkeep() {
     if let Some(handle) = RECORDER.get() {
         handle.run_upkeep();
     }
@@ -248,7 +248,7 @@ fn describe() {
     describe_histogram!(BATCH_TIME, "Time that a batch takes in PostgreSQL, with its commit.");
     describe_gauge!("centile_queue_events", "Events that wait for their lane's writer, or are with it.");
     describe_gauge!("centile_postgres_connections", "Connections to PostgreSQL, by pool and state.");
-    describe_gauge!("centile_redis_left_alone", "Whether Redis failed so often that it is left alone for the moment.");
+    describe_gauge!("centile_redis_breaker_open", "Whether Redis failed so often that it is left alone for the moment.");
     describe_counter!(READS, "Reads of what may be cached, by kind and by where it was found.");
     describe_histogram!(TOP_AGE, "How long before its answer a top was last seen to be current.");
     describe_counter!(SHARED_READS, "Reads of the cache that instances share, by kind and result.");

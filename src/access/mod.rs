@@ -1,11 +1,11 @@
 //! Who may call: keys, their cache.
 
 pub(crate) mod key;
-pub(crate) mod known_key;
+pub(crate) mod key_cache;
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{access::known_key::KeyCache, model::seal::MasterKeys, store::Store};
+use crate::{access::key_cache::KeyCache, model::seal::MasterKeys, store::Store};
 
 /// The API keys of an instance.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Boards: creating, changing and finding them.
 
-pub(crate) mod known;
+pub(crate) mod cache;
 
 use std::sync::Arc;
 
@@ -46,13 +46,13 @@ impl FirstLayout {
 #[derive(Debug)]
 pub struct Boards {
     pub(crate) store: Store,
-    pub(crate) known: known::BoardCache,
+    pub(crate) cache: cache::BoardCache,
 }
 
 impl Boards {
     /// No board is known yet.
     pub(crate) fn new(store: Store) -> Self {
-        Self { store, known: known::BoardCache::default() }
+        Self { store, cache: cache::BoardCache::default() }
     }
 }
 
@@ -80,7 +80,7 @@ pub async fn create(boards: &Boards, new: NewBoard, by: &Actor) -> Result<Board>
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let lanes = new.lanes.unwrap_or(i16::try_from(cores.min(DEFAULT_LANES_MAX)).unwrap_or(1));
     boards.store.create_board(&new, lanes, &bounds, by).await?;
-    boards.known.forget(&new.slug);
+    boards.cache.forget(&new.slug);
     find(boards, &new.slug).await.map(|board| Board::clone(&board))
 }
 
@@ -92,7 +92,7 @@ pub async fn list(store: &Store) -> Result<Vec<Board>> {
 /// The board of this name, from the cache where it is known. [`Error::NotFound`] when there is none. While PostgreSQL cannot be reached, the board
 /// as it was last seen.
 pub async fn find(boards: &Boards, slug: &BoardSlug) -> Result<Arc<Board>> {
-    boards.known.find(&boards.store, slug).await
+    boards.cache.find(&boards.store, slug).await
 }
 
 /// Changes a board. [`Error::Conflict`] when a rule cannot change any more.
@@ -110,7 +110,7 @@ pub async fn update(boards: &Boards, slug: &BoardSlug, change: BoardChange, by: 
         check_text("title", title, 128)?;
     }
     boards.store.update_board(slug.as_str(), &change, by).await?;
-    boards.known.forget(slug);
+    boards.cache.forget(slug);
     find(boards, slug).await.map(|board| Board::clone(&board))
 }
 

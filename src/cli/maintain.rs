@@ -45,7 +45,7 @@ pub(super) async fn run(config: &Config) -> Result<()> {
             thousands(told.failed)
         ))?;
         // Last: under constant writing there is always something.
-        let kept = rebalance::keep_all(&instance.store).await?;
+        let kept = rebalance::rebalance_all(&instance.store).await?;
         output::print(format!(
             "layouts     {} boundaries moved with {} rows, {} buckets repositioned",
             thousands(kept.boundaries_moved),

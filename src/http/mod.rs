@@ -54,10 +54,10 @@ use crate::{
         server::{
             address,
             connection::{Allowed, Watched},
-            cors, observe, pieces,
+            cors, observe, chunks,
             rate::{self, Rates},
-            room::Room,
-            seats::Seats,
+            body_memory::BodyMemory,
+            listener_slots::ListenerSlots,
             tls::{self, Stream},
         },
     },
@@ -152,12 +152,12 @@ pub(crate) struct Api {
     settings: Settings,
     rates: Arc<Rates>,
     /// Of bodies that come with a key.
-    bodies: Room,
+    bodies: BodyMemory,
     /// Of those that need none.
-    open_bodies: Room,
+    open_bodies: BodyMemory,
     /// A permit for each file that may be sent at a time.
     files: Arc<Semaphore>,
-    seats: Arc<Seats>,
+    slots: Arc<ListenerSlots>,
     /// Cancelled when the server stops: what has no end of its own ends then.
     ending: CancellationToken,
 }
@@ -178,7 +178,7 @@ fn endpoints() -> Vec<Endpoint> {
         Endpoint::new("/v1/boards/{board}/scores.csv").get(export::csv),
         Endpoint::new("/v1/boards/{board}/scores.ndjson").get(export::ndjson),
         Endpoint::new("/v1/boards/{board}/scores/{user_id}/history").get(history::list),
-        Endpoint::new("/v1/boards/{board}/events").get(live::follow),
+        Endpoint::new("/v1/boards/{board}/events").get(live::subscribe),
         Endpoint::new("/v1/boards/{board}/rank").get(newcomer::show),
         Endpoint::new("/v1/boards/{board}/distribution").get(distribution::show),
         Endpoint::new("/v1/boards/{board}/periods").get(period::list),
@@ -265,10 +265,10 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     if let Some(certificate) = settings.certificate.clone() {
         instance.background.repeat(tls::RENEWED_EVERY, move || certificate.renew());
     }
-    let bodies = Room::new(settings.bodies_limit_bytes);
-    let open_bodies = Room::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
+    let bodies = BodyMemory::new(settings.bodies_limit_bytes);
+    let open_bodies = BodyMemory::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
     let files = Arc::new(Semaphore::new(export::AT_A_TIME));
-    let seats = Seats::new(settings.listeners, settings.address_listeners);
+    let slots = ListenerSlots::new(settings.listeners, settings.address_listeners);
     let ending = CancellationToken::new();
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
@@ -279,14 +279,14 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         stop.notified().await;
         ended.cancel();
     });
-    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, seats, ending });
+    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, slots, ending });
     // As actix' own HttpServer does it, but for the stream, which is watched.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());
         let connected = api.clone();
         let app = App::new()
             .configure(|config| routes(config.app_data(api)))
-            .wrap(from_fn(pieces::cut))
+            .wrap(from_fn(chunks::split))
             .wrap(from_fn(rate::limit))
             .wrap(from_fn(page::explain))
             .wrap(from_fn(cors::share))

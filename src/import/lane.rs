@@ -95,7 +95,7 @@ impl Lanes {
             result = result.and(ended);
         }
         result?;
-        rebalance::keep_board(&self.shared.store, self.board.id).await.map(drop)
+        rebalance::rebalance_board(&self.shared.store, self.board.id).await.map(drop)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Error, Result,
-    maintenance::rebalance::{self, Kept},
+    maintenance::rebalance::{self, Moved},
     model::{
         act::Act,
         board::Board,
@@ -48,7 +48,7 @@ pub struct Rebuilt {
     /// Players in it when it was laid out.
     pub players: u64,
     /// What was done to the layout since.
-    pub kept: Kept,
+    pub kept: Moved,
     /// How long it took.
     pub time: Duration,
 }
@@ -101,7 +101,7 @@ pub async fn rebuild(
     let before = swap(&mut rebuilder, act, &mut tell).await?;
     let after = rebuilder.ranking_id;
     rebuilder.end().await;
-    let kept = rebalance::keep(store, after).await?;
+    let kept = rebalance::rebalance(store, after).await?;
     let time = begin.elapsed();
     let AuditedPeriod { board, period, .. } = period.clone();
     tracing::info!(board, period, before, after, players, duration_ms = time.as_millis(), "period rebuilt");

@@ -76,7 +76,7 @@ impl Scheduler {
                     _ = ticks.tick() => {}
                     () = self.rebalancer.accepted.early.notified() => {}
                 }
-                let rebalanced = rebalance::keep_due(&self.rankings.store, &self.rebalancer).await;
+                let rebalanced = rebalance::rebalance_due(&self.rankings.store, &self.rebalancer).await;
                 log_failure("layouts could not be rebalanced", rebalanced.map(drop));
             }
         });

@@ -16,7 +16,7 @@ use crate::{
         rank::Distribution,
     },
     ranking::{Rankings, period, read},
-    single_flight::SharedReads,
+    single_flight::SingleFlight,
 };
 
 /// How old either may be.
@@ -66,7 +66,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     known: moka::sync::Cache<K, (Instant, V)>,
-    reads: SharedReads<K, V>,
+    reads: SingleFlight<K, V>,
 }
 
 impl<K, V> Lately<K, V>
@@ -77,7 +77,7 @@ where
     fn new(patience: Duration) -> Self {
         // What nobody asks for goes after a minute.
         let known = moka::sync::Cache::builder().max_capacity(CAPACITY).time_to_live(Duration::from_mins(1)).build();
-        Self { known, reads: SharedReads::new(patience) }
+        Self { known, reads: SingleFlight::new(patience) }
     }
 
     /// What is known, or what `read` gives, once for all who ask at the same moment.

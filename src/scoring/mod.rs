@@ -1,7 +1,7 @@
 //! Scores: submitted, voided, reset, and listed.
 
 pub(crate) mod accepted;
-pub(crate) mod pace;
+pub(crate) mod wait_estimate;
 pub(crate) mod quarantine;
 pub(crate) mod write;
 pub(crate) mod writer;
@@ -24,7 +24,7 @@ use crate::{
     rules::Standing,
     scoring::{
         write::Answer,
-        writer::{Welcome, Writers},
+        writer::{Admission, Writers},
     },
     store::{Store, score::HistoryPlace},
     telemetry,
@@ -32,9 +32,9 @@ use crate::{
 
 /// Lets a request with scores for a board in, before its key, its body or anything else of it is looked at. [`Error::Unavailable`] when more
 /// are waiting than are written in time; the value is to be kept until the request is answered.
-pub(crate) fn welcome<'a>(writers: &'a Writers, boards: &Boards, slug: &BoardSlug) -> Result<Welcome<'a>> {
-    let welcome = writers.welcome(boards.known.last_seen(slug).as_deref());
-    welcome.inspect_err(count_refused)
+pub(crate) fn admit<'a>(writers: &'a Writers, boards: &Boards, slug: &BoardSlug) -> Result<Admission<'a>> {
+    let admit = writers.admit(boards.cache.last_seen(slug).as_deref());
+    admit.inspect_err(count_refused)
 }
 
 fn count_refused(_: &Error) {

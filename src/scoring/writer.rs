@@ -26,7 +26,7 @@ use crate::{
     rules::Source,
     scoring::{
         accepted::AcceptedScores,
-        pace::Pace,
+        wait_estimate::WaitEstimate,
         write::{self, Answer, Submitted},
     },
     store::Store,
@@ -41,11 +41,11 @@ const QUEUE_EVENTS: usize = 10_000;
 
 /// So many events of a board may wait however long it takes: a burst of as many callers with a
 /// score each.
-const WELCOME_EVENTS: usize = 1_024;
+const ADMITTED_EVENTS: usize = 1_024;
 
 /// While no more requests than these are being answered, their events may wait, too: a few callers
 /// with long lists, each of whom waits for an answer before sending the next.
-const WELCOME_REQUESTS: usize = 16;
+const ADMITTED_REQUESTS: usize = 16;
 
 /// What became of events, each by itself.
 type Answers = Vec<Answer>;
@@ -76,14 +76,14 @@ struct Shared {
 struct Lane {
     queue: mpsc::UnboundedSender<Job>,
     room: Arc<Semaphore>,
-    pace: Arc<Pace>,
+    estimate: Arc<WaitEstimate>,
 }
 
 /// A request with scores that is being answered, as long as the value lives.
 #[derive(Debug)]
-pub(crate) struct Welcome<'a>(&'a AtomicUsize);
+pub(crate) struct Admission<'a>(&'a AtomicUsize);
 
-impl Drop for Welcome<'_> {
+impl Drop for Admission<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -119,11 +119,11 @@ impl Writers {
     /// Lets a request with scores in, before anybody knows which. [`Error::Unavailable`] when they
     /// would wait for too long, as far as is known. `None` is a board that nobody has asked for
     /// lately.
-    pub(crate) fn welcome(&self, board: Option<&Board>) -> Result<Welcome<'_>> {
+    pub(crate) fn admit(&self, board: Option<&Board>) -> Result<Admission<'_>> {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        let welcome = Welcome(&self.requests);
+        let admit = Admission(&self.requests);
         board.map_or(Ok(()), |board| self.check(board))?;
-        Ok(welcome)
+        Ok(admit)
     }
 
     /// [`Error::Unavailable`] when scores that come now would wait for too long. A request that was
@@ -131,7 +131,7 @@ impl Writers {
     /// in at once, while none of their events is waiting yet.
     pub(crate) fn check(&self, board: &Board) -> Result<()> {
         let others = self.requests.load(Ordering::Relaxed).saturating_sub(1);
-        if others >= WELCOME_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
+        if others >= ADMITTED_REQUESTS && self.is_full(board) { Err(full()) } else { Ok(()) }
     }
 
     /// As long as its slowest lane: a list has events for all of them. One that stands still counts
@@ -142,13 +142,13 @@ impl Writers {
         for lane in (0..board.lanes).filter_map(|lane| lanes.get(&(board.id, lane))) {
             let waiting = lane.waiting();
             events += waiting;
-            if lane.pace.stands_still(self.wait) {
+            if lane.estimate.stands_still(self.wait) {
                 standing += 1;
             } else {
-                longest = longest.max(lane.pace.wait(waiting));
+                longest = longest.max(lane.estimate.wait(waiting));
             }
         }
-        events >= WELCOME_EVENTS && (standing >= board.lanes || longest > self.wait)
+        events >= ADMITTED_EVENTS && (standing >= board.lanes || longest > self.wait)
     }
 
     /// Hands events to their lane; the answer comes after the commit. [`Error::Unavailable`] at
@@ -174,7 +174,7 @@ impl Writers {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(unknown) => unknown.insert(self.start(board.id, lane)),
             };
-            if lane.waiting() >= WELCOME_EVENTS && lane.pace.stands_still(self.wait) {
+            if lane.waiting() >= ADMITTED_EVENTS && lane.estimate.stands_still(self.wait) {
                 return Err(full());
             }
             let permits = u32::try_from(events.len()).map_err(|_| full())?;
@@ -189,10 +189,10 @@ impl Writers {
 
     fn start(&self, board_id: i32, lane: i16) -> Lane {
         let (queue, jobs) = mpsc::unbounded_channel();
-        let pace = Arc::new(Pace::default());
-        let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&pace));
+        let estimate = Arc::new(WaitEstimate::default());
+        let writing = write_lane(self.shared.clone(), board_id, lane, jobs, Arc::clone(&estimate));
         self.tasks.spawn_on(writing, &self.runtime);
-        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)), pace }
+        Lane { queue, room: Arc::new(Semaphore::new(QUEUE_EVENTS)), estimate }
     }
 
     /// Events that wait for their writer, or are with it.
@@ -236,7 +236,7 @@ async fn write_lane(
     board_id: i32,
     number: i16,
     mut queue: mpsc::UnboundedReceiver<Job>,
-    pace: Arc<Pace>,
+    estimate: Arc<WaitEstimate>,
 ) {
     let mut lane = write::Lane::new(board_id, number);
     let mut next = Instant::now();
@@ -253,9 +253,9 @@ async fn write_lane(
             jobs.push(job);
         }
         let callers = jobs.len();
-        pace.begin(events);
+        estimate.begin(events);
         write_jobs(&shared, &mut lane, jobs).await;
-        pace.end();
+        estimate.end();
         next = Instant::now();
         if callers >= CROWD {
             next += (begin.elapsed() / PAUSE_PART).min(PAUSE_MAX);

@@ -16,7 +16,7 @@ use crate::{
         Accepted, Content, Decided, Decisions, Entry, Facts, Gain, History, KnownAnswer, KnownEvent, Pending, Period,
         Player, Rule, Rules, Source, Standing, Violation, limited_periods,
     },
-    store::{Store, pool::Held},
+    store::{Store, pool::Session},
 };
 
 /// Days for which callers' ids are kept, from HTTP. Those of imports are kept for ever.
@@ -73,7 +73,7 @@ pub(crate) enum Outcome {
 /// A connection on which a batch is begun and written.
 #[derive(Debug)]
 pub(crate) struct BatchSession {
-    connection: Held,
+    connection: Session,
     board_id: i32,
     lane: i16,
     holds_lock: bool,

@@ -15,7 +15,7 @@ use tokio::{task::yield_now, time::timeout};
 use crate::{
     Error, Result,
     model::board::PeriodKind,
-    store::{Store, period::RankingRef, pool::Held, rank::Version},
+    store::{Store, period::RankingRef, pool::Session, rank::Version},
 };
 
 /// How long a load waits for the next rows: past that the server is frozen, or cut off.
@@ -118,7 +118,7 @@ pub(crate) struct NamedRanking {
 /// A connection that runs one round after another.
 #[derive(Debug)]
 pub(crate) struct RoundConnection {
-    held: Held,
+    held: Session,
     /// Rounds that it has run since the pool gave it.
     ran: u32,
     used_at: Instant,

@@ -106,9 +106,9 @@ impl Pool {
 
     /// One of the connections, for several statements in turn: it is tested once, when it goes
     /// back.
-    pub(super) async fn hold(&self) -> sqlx::Result<Held> {
+    pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = self.acquire().await?;
-        Ok(Held { connection, limit: self.limit, opening: self.opening.clone(), is_in_transaction: false })
+        Ok(Session { connection, limit: self.limit, opening: self.opening.clone(), is_in_transaction: false })
     }
 
     /// How many connections there are, and how many of them are idle.
@@ -129,14 +129,14 @@ impl Pool {
 
 /// A connection of a [`Pool`] until it is dropped. After an error it must be.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct Session {
     connection: PoolConnection<Postgres>,
     limit: Duration,
     opening: Option<Opening>,
     is_in_transaction: bool,
 }
 
-impl Drop for Held {
+impl Drop for Session {
     /// A transaction that has not ended ends with its session.
     fn drop(&mut self) {
         if self.is_in_transaction {
@@ -145,7 +145,7 @@ impl Drop for Held {
     }
 }
 
-impl Held {
+impl Session {
     /// Begins a transaction with `first`, a statement without parameters, in one round trip. The
     /// statements that follow belong to it, until [`Self::commit`] or [`Self::roll_back`].
     pub(super) async fn begin(&mut self, first: &str) -> sqlx::Result<()> {
@@ -206,7 +206,7 @@ impl Held {
     }
 }
 
-impl<'p> Executor<'p> for &'p mut Held {
+impl<'p> Executor<'p> for &'p mut Session {
     type Database = Postgres;
 
     fn fetch_many<'e, 'q: 'e, E>(self, query: E) -> BoxStream<'e, sqlx::Result<Either<PgQueryResult, PgRow>>>

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::{
     Error, Result, boards,
     delivery::live::{
-        Feed, Live, Look, Overtakings, Piece, Rendering, Subject, Turn, Wanted, overtaken,
+        Feed, Live, View, Overtakings, Fragment, Rendering, Subject, PeriodChange, Interests, overtaken,
         read::{self, Shown},
     },
     model::{
@@ -45,10 +45,10 @@ struct Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         self.live.end(&self.subject, &self.feed, true);
-        self.feed.news.send_if_modified(|news| {
-            let is_open = !matches!(news, Some(Err(_)));
+        self.feed.latest.send_if_modified(|latest| {
+            let is_open = !matches!(latest, Some(Err(_)));
             if is_open {
-                *news = Some(Err(Error::unavailable("nobody looks at this ranking any more")));
+                *latest = Some(Err(Error::unavailable("nobody looks at this ranking any more")));
             }
             is_open
         });
@@ -96,7 +96,7 @@ async fn look_again_and_again(
             }
             Err(error @ (Error::Unavailable { .. } | Error::Internal(_))) => miss(feed, began_at, good_at, error),
             Err(error) => {
-                feed.news.send_replace(Some(Err(error)));
+                feed.latest.send_replace(Some(Err(error)));
                 return;
             }
         }
@@ -116,7 +116,7 @@ async fn look(
     live: &Live,
     board: &mut Arc<Board>,
     (board_id, selector): &Subject,
-    wanted: &Wanted,
+    wanted: &Interests,
     shown: &mut Option<Shown>,
     feed: &Feed,
     rendering: &Rendering,
@@ -129,7 +129,7 @@ async fn look(
         return Err(Error::not_found("board", board.slug.to_string()));
     }
     let read = read::read(&live.rankings, board, selector, wanted, shown.as_ref()).await?;
-    let last = feed.news.borrow().clone().and_then(Result::ok);
+    let last = feed.latest.borrow().clone().and_then(Result::ok);
     let is_as_before = read.is_none()
         && last
             .as_ref()
@@ -147,15 +147,15 @@ async fn look(
     let is_of_note = last.as_ref().is_none_or(|last| {
         last.stale_since.is_some() || last.reading != look.reading || !has_all(last, wanted) || look.has_news()
     });
-    feed.news.send_if_modified(|news| {
-        *news = Some(Ok(Arc::new(look)));
+    feed.latest.send_if_modified(|latest| {
+        *latest = Some(Ok(Arc::new(look)));
         is_of_note
     });
     Ok(())
 }
 
 /// Whether a look has what all followers want.
-fn has_all(look: &Look, wanted: &Wanted) -> bool {
+fn has_all(look: &View, wanted: &Interests) -> bool {
     wanted.limits.keys().all(|limit| look.tops.contains_key(limit))
         && wanted.users.keys().all(|user| look.players.contains_key(user.as_str()))
 }
@@ -163,19 +163,19 @@ fn has_all(look: &Look, wanted: &Wanted) -> bool {
 /// A look at the state `now`, which came after `before`; what is as it was at the `last` look is taken from there.
 fn compose(
     board: &Board,
-    wanted: &Wanted,
+    wanted: &Interests,
     before: Option<&Shown>,
     now: &Shown,
-    last: Option<&Look>,
+    last: Option<&View>,
     rendering: &Rendering,
-) -> Result<Look> {
+) -> Result<View> {
     let number = last.map_or(1, |last| last.number + 1);
     let turn = before.and_then(|before| turn(&before.header, &now.header));
-    let turn = turn.map(|(ended, next)| Turn { at: number, ended, next });
+    let turn = turn.map(|(ended, next)| PeriodChange { at: number, ended, next });
     let is_other_period = turn.as_ref().is_some_and(|turn| turn.next.is_some());
-    let piece = |old: Option<&Piece>, text: Option<String>| {
+    let piece = |old: Option<&Fragment>, text: Option<String>| {
         let old = old.filter(|old| !is_other_period && old.text.as_deref() == text.as_deref());
-        old.cloned().unwrap_or_else(|| Piece { text: text.map(Arc::from), since: number })
+        old.cloned().unwrap_or_else(|| Fragment { text: text.map(Arc::from), since: number })
     };
     let mut tops = BTreeMap::new();
     for &limit in wanted.limits.keys() {
@@ -202,7 +202,7 @@ fn compose(
         });
         overtakings.push_back(Arc::new(Overtakings::new(number, told.collect::<Result<Vec<_>>>()?)));
     }
-    Ok(Look {
+    Ok(View {
         number,
         tag: now.tag.clone(),
         reading: board.reading,
@@ -235,15 +235,15 @@ fn turn(before: &Header, now: &Header) -> Option<(String, Option<String>)> {
 /// Notes that PostgreSQL could not be asked by a look that began then, after one at `good_at` for which it could: told once, until it can be
 /// again.
 fn miss(feed: &Feed, began_at: Instant, good_at: Option<Instant>, error: Error) {
-    feed.news.send_if_modified(|news| match news {
+    feed.latest.send_if_modified(|latest| match latest {
         Some(Ok(look)) if look.stale_since.is_some() => false,
         Some(Ok(look)) => {
             tracing::warn!(%error, "a ranking that is followed cannot be read");
-            *look = Arc::new(Look { stale_since: Some(good_at.unwrap_or(began_at)), ..Look::clone(look) });
+            *look = Arc::new(View { stale_since: Some(good_at.unwrap_or(began_at)), ..View::clone(look) });
             true
         }
         _ => {
-            *news = Some(Err(error));
+            *latest = Some(Err(error));
             true
         }
     });

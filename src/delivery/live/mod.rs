@@ -63,7 +63,7 @@ pub(crate) struct Rendering {
 
 /// What one follower wants to see.
 #[derive(Debug, Clone)]
-pub(crate) struct Wish {
+pub(crate) struct Interest {
     /// Players of the top.
     pub(crate) limit: u32,
     /// Chosen players, each once.
@@ -72,7 +72,7 @@ pub(crate) struct Wish {
 
 /// What there is to see of a ranking.
 #[derive(Debug, Clone)]
-pub(crate) struct Look {
+pub(crate) struct View {
     /// Counts the looks, from 1.
     pub(crate) number: u64,
     /// Names the state: the period, its ranking or archive, the version and the names shown.
@@ -86,13 +86,13 @@ pub(crate) struct Look {
     /// The look since which it has been so.
     pub(crate) state_since: u64,
     /// Tops by their limits.
-    pub(crate) tops: BTreeMap<u32, Piece>,
+    pub(crate) tops: BTreeMap<u32, Fragment>,
     /// Chosen players by their ids.
-    pub(crate) players: HashMap<String, Piece>,
+    pub(crate) players: HashMap<String, Fragment>,
     /// Who passed whom lately, oldest first.
     pub(crate) overtakings: VecDeque<Arc<Overtakings>>,
     /// That a period ended, the last time that one did.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) turn: Option<PeriodChange>,
     /// Since when PostgreSQL could not be asked; `None` while it can.
     pub(crate) stale_since: Option<Instant>,
     /// What is sent to all who are shown nothing but a top, by its limit: put together once, for thousands.
@@ -101,7 +101,7 @@ pub(crate) struct Look {
 
 /// A part of what there is to see.
 #[derive(Debug, Clone)]
-pub(crate) struct Piece {
+pub(crate) struct Fragment {
     /// As it is sent; `None` for a player without a score.
     pub(crate) text: Option<Arc<str>>,
     /// The look since which it has been so.
@@ -142,7 +142,7 @@ impl Overtakings {
 
 /// That a period ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Turn {
+pub(crate) struct PeriodChange {
     /// The look that showed it.
     pub(crate) at: u64,
     /// Name of the period that ended.
@@ -151,7 +151,7 @@ pub(crate) struct Turn {
     pub(crate) next: Option<String>,
 }
 
-impl Look {
+impl View {
     /// What is sent to all who are shown nothing but the top of this limit, as `put_together` makes it.
     pub(crate) fn sent(&self, limit: u32, put_together: impl FnOnce() -> String) -> Bytes {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -159,8 +159,8 @@ impl Look {
     }
 
     /// Whether all is there that is wished for.
-    pub(crate) fn has(&self, wish: &Wish) -> bool {
-        self.tops.contains_key(&wish.limit) && wish.users.iter().all(|user| self.players.contains_key(user.as_str()))
+    pub(crate) fn has(&self, interest: &Interest) -> bool {
+        self.tops.contains_key(&interest.limit) && interest.users.iter().all(|user| self.players.contains_key(user.as_str()))
     }
 
     /// Whether anybody might be told anything that was not so at the look before.
@@ -176,7 +176,7 @@ impl Look {
 type Subject = (i32, PeriodSelector);
 
 /// The newest look; nothing before the first, and why there is none any more.
-type News = Option<Result<Arc<Look>>>;
+type LatestView = Option<Result<Arc<View>>>;
 
 /// Looks at the same time: however many rankings are followed, most connections are left to others.
 const LOOKS_AT_ONCE: usize = 4;
@@ -194,17 +194,17 @@ pub(crate) struct Live {
 /// What followers of one ranking want, and what they are shown.
 #[derive(Debug)]
 struct Feed {
-    wanted: Mutex<Wanted>,
-    /// Told when somebody else wants something.
+    wanted: Mutex<Interests>,
+    /// Notified when the interests change.
     asked: Notify,
-    news: watch::Sender<News>,
+    latest: watch::Sender<LatestView>,
     /// When the last look began, of which `news` tells what came.
     looked_at: watch::Sender<Option<Instant>>,
 }
 
 /// What followers want, with how many of them want each.
 #[derive(Debug, Clone, Default)]
-struct Wanted {
+struct Interests {
     followers: usize,
     limits: BTreeMap<u32, usize>,
     users: HashMap<UserId, usize>,
@@ -214,42 +214,42 @@ struct Wanted {
 
 /// One who follows a ranking, as long as the value lives.
 #[derive(Debug)]
-pub(crate) struct Following {
+pub(crate) struct Subscription {
     feed: Arc<Feed>,
-    wish: Wish,
+    interest: Interest,
     network: Option<IpAddr>,
-    news: watch::Receiver<News>,
+    latest: watch::Receiver<LatestView>,
     came_at: Instant,
 }
 
 /// Follows what `selector` means on a board. [`Error::Unavailable`] when too many players have been chosen already, [`Error::TooMany`] when
 /// too many have been from `network`.
-pub(crate) fn follow(
+pub(crate) fn subscribe(
     live: &Arc<Live>,
     board: &Arc<Board>,
     selector: &PeriodSelector,
-    wish: Wish,
+    interest: Interest,
     network: Option<IpAddr>,
     rendering: &'static Rendering,
-) -> Result<Following> {
+) -> Result<Subscription> {
     let mut feeds = live.feeds();
     let subject = (board.id, selector.clone());
     let feed = feeds.entry(subject.clone()).or_insert_with(|| {
         let feed = Arc::new(Feed {
             wanted: Mutex::default(),
             asked: Notify::new(),
-            news: watch::Sender::new(None),
+            latest: watch::Sender::new(None),
             looked_at: watch::Sender::new(None),
         });
         let looking = feed::run(Arc::clone(live), Arc::clone(&feed), subject, Arc::clone(board), rendering);
         live.background.spawn(looking);
         feed
     });
-    feed.wanted().add(&wish, network)?;
+    feed.wanted().add(&interest, network)?;
     feed.asked.notify_one();
     let feed = Arc::clone(feed);
-    let news = feed.news.subscribe();
-    Ok(Following { feed, wish, network, news, came_at: Instant::now() })
+    let latest = feed.latest.subscribe();
+    Ok(Subscription { feed, interest, network, latest, came_at: Instant::now() })
 }
 
 impl Live {
@@ -275,19 +275,19 @@ impl Live {
 }
 
 impl Feed {
-    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+    fn wanted(&self) -> MutexGuard<'_, Interests> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Wanted {
-    fn add(&mut self, wish: &Wish, network: Option<IpAddr>) -> Result<()> {
-        let others = wish.users.iter().filter(|user| !self.users.contains_key(*user)).count();
+impl Interests {
+    fn add(&mut self, interest: &Interest, network: Option<IpAddr>) -> Result<()> {
+        let others = interest.users.iter().filter(|user| !self.users.contains_key(*user)).count();
         if self.users.len() + others > MOST_CHOSEN {
             return Err(Error::unavailable("too many players of this ranking are followed already"));
         }
-        if let (Some(network), false) = (network, wish.users.is_empty()) {
-            let chosen = self.networks.get(&network).map_or(0, |chosen| *chosen) + wish.users.len();
+        if let (Some(network), false) = (network, interest.users.is_empty()) {
+            let chosen = self.networks.get(&network).map_or(0, |chosen| *chosen) + interest.users.len();
             if chosen > MOST_CHOSEN_BY_NETWORK {
                 let message = format!("too many players of this ranking are followed from address {network}");
                 return Err(Error::TooMany { message, retry_after: COME_AGAIN });
@@ -295,30 +295,30 @@ impl Wanted {
             self.networks.insert(network, chosen);
         }
         self.followers += 1;
-        *self.limits.entry(wish.limit).or_default() += 1;
-        for user in &wish.users {
+        *self.limits.entry(interest.limit).or_default() += 1;
+        for user in &interest.users {
             *self.users.entry(user.clone()).or_default() += 1;
         }
         Ok(())
     }
 
-    fn remove(&mut self, wish: &Wish, network: Option<IpAddr>) {
+    fn remove(&mut self, interest: &Interest, network: Option<IpAddr>) {
         self.followers -= 1;
         if let Some(network) = network
             && let hash_map::Entry::Occupied(mut chosen) = self.networks.entry(network)
         {
-            *chosen.get_mut() -= wish.users.len();
+            *chosen.get_mut() -= interest.users.len();
             if *chosen.get() == 0 {
                 chosen.remove();
             }
         }
-        if let btree_map::Entry::Occupied(mut count) = self.limits.entry(wish.limit) {
+        if let btree_map::Entry::Occupied(mut count) = self.limits.entry(interest.limit) {
             *count.get_mut() -= 1;
             if *count.get() == 0 {
                 count.remove();
             }
         }
-        for user in &wish.users {
+        for user in &interest.users {
             if let hash_map::Entry::Occupied(mut count) = self.users.entry(user.clone()) {
                 *count.get_mut() -= 1;
                 if *count.get() == 0 {
@@ -329,34 +329,34 @@ impl Wanted {
     }
 }
 
-impl Following {
+impl Subscription {
     /// What is wished for.
-    pub(crate) fn wish(&self) -> &Wish {
-        &self.wish
+    pub(crate) fn interest(&self) -> &Interest {
+        &self.interest
     }
 
     /// The newest look, once there is one that has all that is wished for and was begun after this follower came, so that it holds whatever
     /// was acknowledged before; why there is none, if so. While the database is away, tops may be older.
-    pub(crate) async fn first(&mut self) -> Result<Arc<Look>> {
+    pub(crate) async fn first(&mut self) -> Result<Arc<View>> {
         let away = || Error::unavailable("the database does not answer");
         timeout(FIRST_WITHIN, self.first_at_all()).await.unwrap_or_else(|_| Err(away()))
     }
 
-    async fn first_at_all(&mut self) -> Result<Arc<Look>> {
+    async fn first_at_all(&mut self) -> Result<Arc<View>> {
         let mut looked_at = self.feed.looked_at.subscribe();
         loop {
             let is_recent = looked_at.borrow_and_update().is_some_and(|at| at >= self.came_at);
             match self.newest() {
                 _ if !is_recent => {}
                 Some(Ok(look)) if look.stale_since.is_some() => {
-                    let is_of_tops_alone = self.wish.users.is_empty();
-                    return if is_of_tops_alone && look.has(&self.wish) {
+                    let is_of_tops_alone = self.interest.users.is_empty();
+                    return if is_of_tops_alone && look.has(&self.interest) {
                         Ok(look)
                     } else {
                         Err(Error::unavailable("the database cannot be reached now"))
                     };
                 }
-                Some(Ok(look)) if look.has(&self.wish) => return Ok(look),
+                Some(Ok(look)) if look.has(&self.interest) => return Ok(look),
                 Some(Err(error)) => return Err(error),
                 _ => {}
             }
@@ -366,20 +366,20 @@ impl Following {
     }
 
     /// The newest look, or why there is none any more.
-    pub(crate) fn newest(&mut self) -> News {
-        self.news.borrow_and_update().clone()
+    pub(crate) fn newest(&mut self) -> LatestView {
+        self.latest.borrow_and_update().clone()
     }
 
     /// Waits until there is something new.
     pub(crate) async fn changed(&mut self) {
         // The sender lives as long as the feed, which this value holds.
-        let _ = self.news.changed().await;
+        let _ = self.latest.changed().await;
     }
 }
 
-impl Drop for Following {
+impl Drop for Subscription {
     fn drop(&mut self) {
-        self.feed.wanted().remove(&self.wish, self.network);
+        self.feed.wanted().remove(&self.interest, self.network);
     }
 }
 
@@ -389,35 +389,35 @@ mod tests {
 
     #[test]
     fn nobody_chooses_all_players_for_himself() -> Result<()> {
-        let wish = |first: usize, count: usize| Wish {
+        let interest = |first: usize, count: usize| Interest {
             limit: 10,
             users: (first..first + count).filter_map(|user| format!("p{user}").parse().ok()).collect(),
         };
         let of = |host: u8| Some(IpAddr::from([192, 0, 2, host]));
-        let mut wanted = Wanted::default();
+        let mut wanted = Interests::default();
         for turn in 0..MOST_CHOSEN_BY_NETWORK / 20 {
-            wanted.add(&wish(20 * turn, 20), of(1))?;
+            wanted.add(&interest(20 * turn, 20), of(1))?;
         }
-        assert!(matches!(wanted.add(&wish(0, 1), of(1)), Err(Error::TooMany { .. })));
-        wanted.add(&wish(0, 0), of(1))?;
-        wanted.add(&wish(0, 1), of(2))?;
-        wanted.remove(&wish(0, 20), of(1));
-        wanted.add(&wish(20, 20), of(1))?;
+        assert!(matches!(wanted.add(&interest(0, 1), of(1)), Err(Error::TooMany { .. })));
+        wanted.add(&interest(0, 0), of(1))?;
+        wanted.add(&interest(0, 1), of(2))?;
+        wanted.remove(&interest(0, 20), of(1));
+        wanted.add(&interest(20, 20), of(1))?;
         // Where networks are not known, there is the limit for all.
         for turn in 0..MOST_CHOSEN / 20 {
             if turn >= MOST_CHOSEN_BY_NETWORK / 20 {
-                wanted.add(&wish(20 * turn, 20), None)?;
+                wanted.add(&interest(20 * turn, 20), None)?;
             }
         }
         assert_eq!(wanted.users.len(), MOST_CHOSEN - 19, "the first choice of the second network is left");
-        assert!(matches!(wanted.add(&wish(MOST_CHOSEN, 20), of(3)), Err(Error::Unavailable { .. })));
-        wanted.add(&wish(0, 20), of(3))?;
+        assert!(matches!(wanted.add(&interest(MOST_CHOSEN, 20), of(3)), Err(Error::Unavailable { .. })));
+        wanted.add(&interest(0, 20), of(3))?;
         // Who goes leaves nothing behind.
-        let mut left = Wanted::default();
-        left.add(&wish(0, 20), of(1))?;
-        left.add(&wish(10, 20), of(1))?;
-        left.remove(&wish(0, 20), of(1));
-        left.remove(&wish(10, 20), of(1));
+        let mut left = Interests::default();
+        left.add(&interest(0, 20), of(1))?;
+        left.add(&interest(10, 20), of(1))?;
+        left.remove(&interest(0, 20), of(1));
+        left.remove(&interest(10, 20), of(1));
         assert!(left.users.is_empty() && left.limits.is_empty() && left.networks.is_empty());
         Ok(())
     }

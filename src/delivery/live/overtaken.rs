@@ -24,7 +24,7 @@ pub(crate) struct Overtaking {
     pub(crate) by: Row,
 }
 
-/// Whom chosen players passed, and who passed them. Told is what is certain: the two stood in this order before, or whoever is ahead now
+/// Whom chosen players passed, and who passed them. Only what is certain is returned: the two stood in this order before, or whoever is ahead now
 /// stood nowhere ahead, because everybody who did is known. Ranks are compared, so that equals have not passed each other. By the rank of who
 /// was passed.
 pub(crate) fn overtakings(before: &Shown, now: &Shown) -> Vec<Overtaking> {

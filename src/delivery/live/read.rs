@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     Error, Result,
-    delivery::live::Wanted,
+    delivery::live::Interests,
     model::{
         board::Board,
         period::{Period, PeriodSelector},
@@ -48,14 +48,14 @@ pub(crate) struct Shown {
 
 impl Shown {
     /// Whether it is the state of this name, and has all that is wanted.
-    fn is(&self, tag: &str, wanted: &Wanted) -> bool {
+    fn is(&self, tag: &str, wanted: &Interests) -> bool {
         self.tag == tag
             && wanted.limit() <= self.limit
             && wanted.users.keys().all(|user| self.standings.contains_key(user.as_str()))
     }
 }
 
-impl Wanted {
+impl Interests {
     /// Players of the longest top.
     fn limit(&self) -> u32 {
         self.limits.keys().next_back().copied().unwrap_or(1)
@@ -71,7 +71,7 @@ pub(crate) async fn read(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
-    wanted: &Wanted,
+    wanted: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
     let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, wanted));
@@ -123,7 +123,7 @@ fn archive_tag(period: &Period, state: &ArchiveState) -> String {
 }
 
 /// A period in which nobody has scored.
-fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
+fn empty(period: &Period, state: &RankingState, wanted: &Interests) -> Shown {
     Shown {
         header: read::header(period, state),
         epoch: state.version.epoch.clone(),
@@ -136,7 +136,7 @@ fn empty(period: &Period, state: &RankingState, wanted: &Wanted) -> Shown {
 }
 
 /// An open ranking, all of one state; `None` when it is no longer the one that was meant.
-async fn of_ranking(open: &Open<'_>, wanted: &Wanted) -> Result<Option<Shown>> {
+async fn of_ranking(open: &Open<'_>, wanted: &Interests) -> Result<Option<Shown>> {
     let (limit, user_ids) = (wanted.limit(), wanted.user_ids());
     let Some(found) = open.live(limit, &user_ids, AROUND).await? else { return Ok(None) };
     let header = read::header(&open.meant.period, &found.state);
@@ -160,7 +160,7 @@ async fn of_archive(
     selector: &PeriodSelector,
     (meant, archive): (&MeantPeriod, ArchiveRef),
     (state, size): (&ArchiveState, u32),
-    wanted: &Wanted,
+    wanted: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
     let (limit, tag) = (wanted.limit(), archive_tag(&meant.period, state));

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     Error, Result,
-    access::{key, known_key},
+    access::{key, key_cache},
     boards,
     config::InstanceFlags,
     http,
@@ -153,7 +153,7 @@ fn laps_board() -> Result<NewBoard> {
 async fn ready_key(instance: &Instance, file: &Path, name: &str, role: Role) -> Result<String> {
     if let Ok(text) = fs::read_to_string(file) {
         let text = text.trim();
-        match known_key::find(&instance.keys, Some(&format!("Bearer {text}"))).await {
+        match key_cache::find(&instance.keys, Some(&format!("Bearer {text}"))).await {
             Ok(_) => return Ok(text.to_owned()),
             Err(Error::Unauthorized(_) | Error::Invalid { .. }) => {}
             Err(error) => return Err(error),

@@ -117,7 +117,7 @@ pub(crate) enum ClassicSubmitAnswer<'a> {
     ),
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let _welcome = scoring::welcome(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
+    let _welcome = scoring::admit(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
     let key = caller::authenticated(&api, &request).await?;
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;

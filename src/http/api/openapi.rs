@@ -39,7 +39,7 @@ pub fn openapi() -> utoipa::openapi::OpenApi {
         list::query,
         standing::show,
         history::list,
-        live::follow,
+        live::subscribe,
         newcomer::show,
         distribution::show,
         export::csv,

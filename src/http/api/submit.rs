@@ -321,7 +321,7 @@ pub(crate) enum SubmitAnswer {
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
     // Before all else: what is refused is to cost nothing.
     let _welcome = match BoardPath::of(&request) {
-        Ok(path) => Some(scoring::welcome(&api.instance.writers, &api.instance.boards, &path.board)?),
+        Ok(path) => Some(scoring::admit(&api.instance.writers, &api.instance.boards, &path.board)?),
         Err(_) => None,
     };
     let key = caller::authenticated(&api, &request).await?;

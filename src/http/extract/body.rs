@@ -15,11 +15,11 @@ use tokio::time::timeout;
 
 use crate::{
     Error, Result,
-    access::known_key::{self, Known},
+    access::key_cache::{self, Known},
     http::{
         Api, Settings,
         extract::{caller, signature},
-        server::{address, room::Held},
+        server::{address, body_memory::Reservation},
     },
     model::board::DEFAULT_POINTS_BOUND,
 };
@@ -37,7 +37,7 @@ const FIRST_BYTES: usize = 1_024;
 #[derive(Debug)]
 pub(crate) struct Text<'a> {
     text: String,
-    _held: Held<'a>,
+    _held: Reservation<'a>,
 }
 
 impl Deref for Text<'_> {
@@ -71,7 +71,7 @@ pub(crate) async fn open_text<'a>(
     let limit = limit.min(api.settings.body_limit_bytes);
     let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     // A key that signs proves nothing before its body has come.
-    let held = match known_key::known(&api.instance.keys, authorization) {
+    let held = match key_cache::known(&api.instance.keys, authorization) {
         Known::Works(known) if known.signing_secret.is_none() => api.bodies.hold(),
         _ => api.open_bodies.hold_for(address::of(api, request).map(address::network), limit),
     };
@@ -81,7 +81,7 @@ pub(crate) async fn open_text<'a>(
 async fn read<'a>(
     settings: &Settings,
     limit: usize,
-    mut held: Held<'a>,
+    mut held: Reservation<'a>,
     request: &HttpRequest,
     payload: web::Payload,
 ) -> Result<Text<'a>> {
@@ -110,7 +110,7 @@ async fn read<'a>(
 }
 
 /// The bytes of a body, for which room is taken as they come: what is only announced takes none.
-async fn received(mut payload: web::Payload, limit: usize, held: &mut Held<'_>) -> Result<Vec<u8>> {
+async fn received(mut payload: web::Payload, limit: usize, held: &mut Reservation<'_>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(part) = payload.next().await {
         let part = part.map_err(|error| Error::Malformed(format!("the body could not be received: {error}")))?;
@@ -277,15 +277,15 @@ mod tests {
     use actix_web::{FromRequest, ResponseError, test::TestRequest};
 
     use super::*;
-    use crate::http::server::room::Room;
+    use crate::http::server::body_memory::BodyMemory;
 
     /// The status with which a body is refused, or 200, at a limit of 16 bytes.
     async fn status_of(request: TestRequest) -> u16 {
-        let (settings, room) = (Settings::new(parsed("arena")), Room::new(16));
+        let (settings, memory) = (Settings::new(parsed("arena")), BodyMemory::new(16));
         let (request, mut payload) = request.to_http_parts();
         let payload = web::Payload::from_request(&request, &mut payload).await;
         let Ok(payload) = payload else { return 500 };
-        let body = read(&settings, 16, room.hold(), &request, payload).await;
+        let body = read(&settings, 16, memory.hold(), &request, payload).await;
         body.map_or_else(|error| error.status_code().as_u16(), |_| 200)
     }
 

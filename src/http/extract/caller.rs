@@ -11,7 +11,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 
 use crate::{
     Error, Result,
-    access::known_key,
+    access::key_cache,
     boards,
     http::{Api, extract::signature, ops},
     instance::Instance,
@@ -34,7 +34,7 @@ struct Seen {
 /// The key that `request` was sent with. [`Error::Unauthorized`] when there is none, or one that is not valid, or one that signs while the
 /// request's signature is missing or wrong; over a body it is checked when that is read.
 pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
-    let known = known_key::find(&api.instance.keys, authorization(request)?.as_deref()).await?;
+    let known = key_cache::find(&api.instance.keys, authorization(request)?.as_deref()).await?;
     request.extensions_mut().insert(Seen { instance: Arc::clone(&api.instance), at: Instant::now() });
     signature::demand(api, request, &known).await?;
     Ok(Arc::clone(&known.key))
@@ -45,7 +45,7 @@ pub(crate) async fn authenticated(api: &Api, request: &HttpRequest) -> Result<Ar
 pub(crate) async fn still(request: &HttpRequest) -> Result<()> {
     let seen = request.extensions_mut().remove::<Seen>();
     if let Some(seen) = seen.filter(|seen| seen.at.elapsed() > GOOD_FOR) {
-        known_key::find(&seen.instance.keys, authorization(request)?.as_deref()).await?;
+        key_cache::find(&seen.instance.keys, authorization(request)?.as_deref()).await?;
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ fn password(text: &str) -> Option<String> {
 pub(crate) async fn readable(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     let board = boards::find(&api.instance.boards, slug).await?;
     if board.reading == Reading::Key {
-        let is_shut = api.instance.boards.known.is_shut_for_safety(&board);
+        let is_shut = api.instance.boards.cache.is_shut_for_safety(&board);
         let allowed = authenticated(api, request).await.and_then(|key| key.may_read(slug));
         allowed.map_err(|error| match error {
             Error::Unauthorized(_) | Error::Forbidden(_) if is_shut => Error::unavailable(format!(

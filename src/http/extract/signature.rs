@@ -11,7 +11,7 @@ use chrono::Utc;
 
 use crate::{
     Error, Result,
-    access::known_key::KnownKey,
+    access::key_cache::CachedKey,
     http::{Api, server::rate},
     instance::Instance,
     model::signing::{Signature, SigningSecret},
@@ -23,7 +23,7 @@ const CENTILE_SIGNATURE: HeaderName = HeaderName::from_static("centile-signature
 /// Whose signature a request bears.
 struct Signer {
     instance: Arc<Instance>,
-    known: Arc<KnownKey>,
+    known: Arc<CachedKey>,
 }
 
 impl Signer {
@@ -40,15 +40,15 @@ impl Signer {
 }
 
 /// A signature that waits for its body.
-struct Waiting(Signer, Signature);
+struct PendingSignature(Signer, Signature);
 
 /// A signature that was found right, of a request that has not done anything yet.
-struct Right(Signer, Vec<u8>);
+struct VerifiedSignature(Signer, Vec<u8>);
 
 /// Demands a signature of a request whose key signs, and notes that the key was used once it is proven. [`Error::Unauthorized`] where the
 /// signature is missing or wrong, [`Error::Conflict`] where the request changes something and was here before; both come later where there is a
 /// body to wait for.
-pub(crate) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<KnownKey>) -> Result<()> {
+pub(crate) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<CachedKey>) -> Result<()> {
     let Some(secret) = &known.signing_secret else {
         known.note_use(&api.instance.store).await;
         return Ok(());
@@ -56,7 +56,7 @@ pub(crate) async fn demand(api: &Api, request: &HttpRequest, known: &Arc<KnownKe
     let signature = read(request, secret)?;
     let signer = Signer { instance: Arc::clone(&api.instance), known: Arc::clone(known) };
     if has_body(request.method()) {
-        request.extensions_mut().insert(Waiting(signer, signature));
+        request.extensions_mut().insert(PendingSignature(signer, signature));
         return Ok(());
     }
     let signature = signature.over(&[])?;
@@ -72,11 +72,11 @@ pub(crate) fn has_body(method: &Method) -> bool {
 
 /// Whether the signature of `request` can be checked only once its body has come: until then its key proves nothing.
 pub(crate) fn is_waiting(request: &HttpRequest) -> bool {
-    request.extensions().contains::<Waiting>()
+    request.extensions().contains::<PendingSignature>()
 }
 
 /// Whether `request` has the signature of this key over this body.
-pub(crate) fn is_right(request: &HttpRequest, known: &KnownKey, body: &[u8]) -> bool {
+pub(crate) fn is_right(request: &HttpRequest, known: &CachedKey, body: &[u8]) -> bool {
     let signed = |secret| read(request, secret).and_then(|signature| signature.over(body));
     known.signing_secret.as_ref().is_some_and(|secret| signed(secret).is_ok())
 }
@@ -93,14 +93,14 @@ fn read(request: &HttpRequest, secret: &SigningSecret) -> Result<Signature> {
 /// Checks the signature of `request` over its body, if its key signs, and counts the request. [`Error::Unauthorized`] when it is not right,
 /// [`Error::TooMany`] when whoever it counts for has made too many.
 pub(crate) async fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
-    let waiting = request.extensions_mut().remove::<Waiting>();
-    let Some(Waiting(signer, signature)) = waiting else {
+    let waiting = request.extensions_mut().remove::<PendingSignature>();
+    let Some(PendingSignature(signer, signature)) = waiting else {
         // The call asks for no key.
         return rate::settle(request, |known| is_right(request, known, body));
     };
     let signature = signature.over(body);
     rate::settle(request, |_| signature.is_ok())?;
-    let right = Right(signer, signature?.to_vec());
+    let right = VerifiedSignature(signer, signature?.to_vec());
     right.0.known.note_use(&right.0.instance.store).await;
     request.extensions_mut().insert(right);
     Ok(())
@@ -108,9 +108,9 @@ pub(crate) async fn check(request: &HttpRequest, body: &[u8]) -> Result<()> {
 
 /// Refuses a signed request that was here before, after [`check`] and before it changes anything: [`Error::Conflict`].
 pub(crate) async fn once(request: &HttpRequest) -> Result<()> {
-    let right = request.extensions_mut().remove::<Right>();
+    let right = request.extensions_mut().remove::<VerifiedSignature>();
     match right {
-        Some(Right(signer, signature)) => signer.once(&signature).await,
+        Some(VerifiedSignature(signer, signature)) => signer.once(&signature).await,
         None => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! `/v1/boards/{board}/events`: a ranking followed live, as Server-Sent Events.
 
-pub(crate) mod told;
+pub(crate) mod events;
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     Error, Result,
-    delivery::live::{self, Overtaking, Rendering, Wish},
+    delivery::live::{self, Overtaking, Rendering, Interest},
     http::{
         Api,
         api::{
@@ -29,7 +29,7 @@ use crate::{
             path::{BoardPath, UserIdText},
             query::{self, PeriodText},
         },
-        live::told::Told,
+        live::events::EventWriter,
         server::{address, listener::Listener},
     },
     model::{
@@ -186,8 +186,8 @@ impl<'a> OvertakingResponse<'a> {
     }
 }
 
-/// `overtaken`: whom the chosen players passed, and who passed them, since the event before. Told are those that are certain from what is known
-/// of both states: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
+/// `overtaken`: whom the chosen players passed, and who passed them, since the event before. Only what is certain from both states
+/// is sent: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes what is put together from shared pieces")]
 pub(crate) struct OvertakenEvent<'a> {
@@ -291,15 +291,15 @@ pub(crate) fn json(value: &impl Serialize) -> Result<String> {
         ReadProblems,
     ),
 )]
-pub(crate) async fn follow(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
+pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let path = BoardPath::of(&request)?;
     let query: LiveQuery = query::parse(&request)?;
     let selector = query::selector(query.period.as_deref())?;
     let limit = query::bounded("limit", query.limit, LIMIT_DEFAULT, 1, LIMIT_MAX)?;
-    let wish = Wish { limit, users: chosen_ids(&query.users)? };
+    let interest = Interest { limit, users: chosen_ids(&query.users)? };
     let board = caller::readable(&api, &request, &path.board).await?;
     let network = address::of(&api, &request).map(address::network);
-    let seat = api.seats.take(network)?;
+    let slot = api.slots.take(network)?;
     period::meant(&api.instance.rankings, &board, &selector).await?;
     let mut response = HttpResponse::Ok();
     response
@@ -312,14 +312,14 @@ pub(crate) async fn follow(api: Data<Api>, request: HttpRequest) -> Result<HttpR
     if api.ending.is_cancelled() {
         return Err(Error::unavailable("this instance is about to stop"));
     }
-    let mut following = live::follow(&api.instance.live, &board, &selector, wish, network, &RENDERING)?;
-    following.first().await?;
+    let mut subscription = live::subscribe(&api.instance.live, &board, &selector, interest, network, &RENDERING)?;
+    subscription.first().await?;
     // One that cannot be ours is none of what there is.
     let last_id = request.headers().get(LAST_EVENT_ID).map(|id| {
         if id.len() > EVENT_ID_MAX_BYTES { String::new() } else { String::from_utf8_lossy(id.as_bytes()).into_owned() }
     });
-    let told = Told::new(following.wish(), last_id);
-    Ok(response.streaming(Listener::new(&api, &request, board, following, seat, told).events()))
+    let writer = EventWriter::new(subscription.interest(), last_id);
+    Ok(response.streaming(Listener::new(&api, &request, board, subscription, slot, writer).events()))
 }
 
 /// The ids chosen, each once.

@@ -38,7 +38,7 @@ const IDLE_TURNS: u32 = 20_000;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Allowed {
     /// How long the head of a request may take, of the first with the handshake of TLS, and how long a piece of an answer may wait to be taken
-    /// (see [`crate::http::server::pieces`]).
+    /// (see [`crate::http::server::chunks`]).
     pub(crate) transfer: Duration,
     /// How long a connection may stay open without a request.
     pub(crate) idle: Duration,

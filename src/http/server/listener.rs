@@ -15,14 +15,14 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
     Error,
-    access::known_key,
-    delivery::live::Following,
+    access::key_cache,
+    delivery::live::Subscription,
     http::{
         Api,
-        live::told::{Telling, Told},
+        live::events::{Next, EventWriter},
         server::{
             connection::{Activity, Streaming},
-            seats::Seat,
+            listener_slots::ListenerSlot,
         },
     },
     model::board::{Board, Reading},
@@ -41,8 +41,8 @@ const TIME_OF_EVENT: Duration = Duration::from_micros(125);
 pub(crate) struct Listener {
     api: Data<Api>,
     board: Arc<Board>,
-    following: Following,
-    told: Told,
+    subscription: Subscription,
+    writer: EventWriter,
     /// What the connection is at, which is told once the answer's head is written.
     activity: Option<Rc<Activity>>,
     streaming: Option<Streaming>,
@@ -55,7 +55,7 @@ pub(crate) struct Listener {
     turn: f64,
     beat_at: Instant,
     key_at: Instant,
-    _seat: Seat,
+    _slot: ListenerSlot,
 }
 
 /// Whether the key still works with which a stream was asked for.
@@ -73,9 +73,9 @@ impl Listener {
         api: &Data<Api>,
         request: &HttpRequest,
         board: Arc<Board>,
-        following: Following,
-        seat: Seat,
-        told: Told,
+        subscription: Subscription,
+        slot: ListenerSlot,
+        writer: EventWriter,
     ) -> Self {
         let now = Instant::now();
         let authorization = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
@@ -84,15 +84,15 @@ impl Listener {
             reading: board.reading,
             access: Access::Yes,
             board,
-            following,
-            told,
+            subscription,
+            writer,
             activity: request.conn_data::<Rc<Activity>>().cloned(),
             streaming: None,
             authorization: authorization.map(ToOwned::to_owned),
             turn: rand::rng().random(),
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_LOOKED_AT_EVERY,
-            _seat: seat,
+            _slot: slot,
         }
     }
 
@@ -109,7 +109,7 @@ impl Listener {
         let ending = self.api.ending.clone();
         loop {
             let now = Instant::now();
-            let look = self.following.newest()?.ok()?;
+            let look = self.subscription.newest()?.ok()?;
             if look.reading != self.reading {
                 // Before anything of it is shown.
                 (self.reading, self.key_at) = (look.reading, now);
@@ -131,24 +131,24 @@ impl Listener {
                 Access::No => return None,
             };
             // A look may have been begun before it was known what this listener wants.
-            let is_whole = look.has(self.following.wish()) || (look.stale_since.is_some() && self.told.has_begun());
-            let has_news = may_see && is_whole && !self.told.knows(&look);
-            let next_at = self.told.next_at().filter(|at| *at > now);
+            let is_whole = look.has(self.subscription.interest()) || (look.stale_since.is_some() && self.writer.has_begun());
+            let has_news = may_see && is_whole && !self.writer.knows(&look);
+            let next_at = self.writer.next_at().filter(|at| *at > now);
             if has_news && next_at.is_none() {
-                let seats = &self.api.seats;
-                let pace = until_turn(now.duration_since(seats.since()), seats.taken_by_all(), self.turn);
-                match self.told.tell(&look, self.following.wish(), now, pace).ok()? {
-                    Telling::Events(events) => {
+                let slots = &self.api.slots;
+                let pace = until_turn(now.duration_since(slots.since()), slots.taken_by_all(), self.turn);
+                match self.writer.next(&look, self.subscription.interest(), now, pace).ok()? {
+                    Next::Events(events) => {
                         self.beat_at = now + self.api.settings.heartbeat;
                         return Some(events);
                     }
-                    Telling::Nothing | Telling::Later => {}
+                    Next::Nothing | Next::Later => {}
                 }
                 continue;
             }
             if self.beat_at <= now {
                 self.beat_at = now + self.api.settings.heartbeat;
-                return Some(self.told.sign_of_life(&look).into());
+                return Some(self.writer.sign_of_life(&look).into());
             }
             let mut wake_at = next_at.map_or(self.beat_at, |at| at.min(self.beat_at));
             if self.reading == Reading::Key {
@@ -158,7 +158,7 @@ impl Listener {
                 biased;
                 () = ending.cancelled() => return None,
                 // Until something may be told it is the newest state then that counts.
-                () = self.following.changed(), if next_at.is_none() => {}
+                () = self.subscription.changed(), if next_at.is_none() => {}
                 () = sleep_until(wake_at) => {}
             }
         }
@@ -166,7 +166,7 @@ impl Listener {
 
     /// Whether the key still works.
     async fn access(&self) -> Access {
-        let finding = known_key::find(&self.api.instance.keys, self.authorization.as_deref());
+        let finding = key_cache::find(&self.api.instance.keys, self.authorization.as_deref());
         let Ok(found) = timeout(KEY_KNOWN_WITHIN, finding).await else { return Access::Unknown };
         match found {
             Ok(known) if known.key.may_read(&self.board.slug).is_ok() => Access::Yes,

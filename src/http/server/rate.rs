@@ -29,7 +29,7 @@ use governor::{
 };
 
 use crate::{
-    access::known_key::{self, Known, KnownKey},
+    access::key_cache::{self, Known, CachedKey},
     http::{
         Api,
         extract::{caller, signature},
@@ -224,7 +224,7 @@ impl Counted {
 
 /// A request with the text of a key that signs, which is counted once its body has come.
 struct Unproven {
-    known: Arc<KnownKey>,
+    known: Arc<CachedKey>,
     address: Option<IpAddr>,
 }
 
@@ -249,7 +249,7 @@ pub(crate) async fn limit(
 
 /// Counts a request that waited for its body: for its key if the signature `is_right`, and for its address if not. [`crate::Error::TooMany`] when
 /// that one has made too many.
-pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&KnownKey) -> bool) -> crate::Result<()> {
+pub(crate) fn settle(request: &HttpRequest, is_right: impl FnOnce(&CachedKey) -> bool) -> crate::Result<()> {
     let unproven = request.extensions_mut().remove();
     let (Some(Unproven { known, address }), Some(api)) = (unproven, request.app_data::<Data<Api>>()) else {
         return Ok(());
@@ -278,7 +278,7 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
     let authorization = authorization.map(|text| caller::as_sent(request.path(), text));
     let authorization = authorization.as_deref();
     let address = address::of(api, request.request());
-    let known = known_key::known(&api.instance.keys, authorization);
+    let known = key_cache::known(&api.instance.keys, authorization);
     if let Known::Works(known) = known {
         return of_known(api, request, known, address);
     }
@@ -286,14 +286,14 @@ async fn counted(request: &ServiceRequest) -> Option<Counted> {
     if matches!(known, Known::Unknown)
         && counted.as_ref().is_some_and(|counted| counted.allowance.wait.is_some())
         && api.rates.may_look_up(address?)
-        && let Ok(known) = known_key::find(&api.instance.keys, authorization).await
+        && let Ok(known) = key_cache::find(&api.instance.keys, authorization).await
     {
         return of_known(api, request, known, address);
     }
     counted
 }
 
-fn of_known(api: &Api, request: &ServiceRequest, known: Arc<KnownKey>, address: Option<IpAddr>) -> Option<Counted> {
+fn of_known(api: &Api, request: &ServiceRequest, known: Arc<CachedKey>, address: Option<IpAddr>) -> Option<Counted> {
     let id = &known.key.id;
     if known.signing_secret.is_none() {
         return api.rates.of_key(id);

@@ -25,7 +25,7 @@ use crate::{
 
 /// Changes made to layouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Kept {
+pub struct Moved {
     /// Boundaries that were moved.
     pub boundaries_moved: u64,
     /// Rows that went with them.
@@ -34,7 +34,7 @@ pub struct Kept {
     pub buckets_repositioned: u64,
 }
 
-impl AddAssign for Kept {
+impl AddAssign for Moved {
     fn add_assign(&mut self, other: Self) {
         self.boundaries_moved += other.boundaries_moved;
         self.rows_moved += other.rows_moved;
@@ -63,12 +63,12 @@ pub(crate) struct Rebalancer {
     /// Scores that this instance has accepted.
     pub(crate) accepted: Arc<AcceptedScores>,
     /// How the timer's last run left each ranking.
-    left: Mutex<HashMap<i64, Left>>,
+    left: Mutex<HashMap<i64, Progress>>,
 }
 
 /// How a ranking was left.
 #[derive(Debug, Clone, Default)]
-struct Left {
+struct Progress {
     /// The last batches of its board by then.
     batches: Vec<i64>,
     /// Whether nothing was left to be done.
@@ -87,7 +87,7 @@ impl Rebalancer {
 
     /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been
     /// written since.
-    fn due(&self, ranking: &CurrentRanking) -> Option<Left> {
+    fn due(&self, ranking: &CurrentRanking) -> Option<Progress> {
         let accepted = self.accepted.of(ranking.board_id);
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
         let left = left.unwrap_or_default();
@@ -98,26 +98,26 @@ impl Rebalancer {
         let earned = (accepted - left.accepted).saturating_mul(ROWS_PER_SCORE) + ROWS_PER_LOOK;
         // Nobody writes: there is time for all of it.
         let credit = if is_quiet { u64::MAX } else { left.credit.saturating_add(earned).min(CREDIT_MAX) };
-        Some(Left { batches: ranking.batches.clone(), is_at_rest: false, accepted, credit })
+        Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, accepted, credit })
     }
 }
 
 /// Brings the layouts of all current rankings into shape. One that is damaged is left as it is, and
 /// named in the log.
-pub async fn keep_all(store: &Store) -> Result<Kept> {
+pub async fn rebalance_all(store: &Store) -> Result<Moved> {
     let rankings = store.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
-    Ok(keep_in_turn(store, &mut busy).await)
+    Ok(rebalance_in_turn(store, &mut busy).await)
 }
 
 /// Does what [`keep_all`] does, for the timer: of rankings that were written to or not left at
 /// rest, and within the credit that the scores since the last time have earned.
-pub(crate) async fn keep_due(store: &Store, rebalancer: &Rebalancer) -> Result<Kept> {
+pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer) -> Result<Moved> {
     let rankings = store.current_rankings().await?;
-    let mut due: HashMap<i64, Left> =
+    let mut due: HashMap<i64, Progress> =
         rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, rebalancer.due(ranking)?))).collect();
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.credit)).collect();
-    let kept = keep_in_turn(store, &mut busy).await;
+    let moved = rebalance_in_turn(store, &mut busy).await;
     for (ranking_id, left) in &mut due {
         // Busy rankings wait for more credit.
         left.is_at_rest = !busy.contains_key(ranking_id);
@@ -126,20 +126,20 @@ pub(crate) async fn keep_due(store: &Store, rebalancer: &Rebalancer) -> Result<K
     let mut known = rebalancer.left.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|ranking_id, _| rankings.iter().any(|ranking| ranking.ranking_id == *ranking_id));
     known.extend(due);
-    Ok(kept)
+    Ok(moved)
 }
 
 /// Brings layouts into shape, each as far as its credit goes, in turn: a ranking that is never at
 /// rest is not to keep the others waiting. Leaves those that need more than they have, with the
 /// credit that is left.
-async fn keep_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Kept {
-    let (mut all, mut waiting) = (Kept::default(), BTreeMap::new());
+async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Moved {
+    let (mut all, mut waiting) = (Moved::default(), BTreeMap::new());
     while !busy.is_empty() {
         for (ranking_id, credit) in std::mem::take(busy) {
-            match keep_some(store, ranking_id, credit).await {
-                Ok((kept, is_at_rest)) => {
-                    all += kept;
-                    let credit = credit.saturating_sub(kept.rows_moved);
+            match take_steps(store, ranking_id, credit).await {
+                Ok((moved, is_at_rest)) => {
+                    all += moved;
+                    let credit = credit.saturating_sub(moved.rows_moved);
                     match (is_at_rest, credit) {
                         (true, _) => {}
                         (false, 0) => drop(waiting.insert(ranking_id, 0)),
@@ -161,51 +161,51 @@ async fn keep_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Kept {
 }
 
 /// Brings the layouts of a board's current rankings into shape.
-pub(crate) async fn keep_board(store: &Store, board_id: i32) -> Result<Kept> {
-    let mut all = Kept::default();
+pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Moved> {
+    let mut all = Moved::default();
     for ranking_id in store.rankings_of(board_id).await? {
-        all += keep(store, ranking_id).await?;
+        all += rebalance(store, ranking_id).await?;
     }
     Ok(all)
 }
 
 /// Brings the layout of a ranking into shape.
-pub(crate) async fn keep(store: &Store, ranking_id: i64) -> Result<Kept> {
-    let mut kept = Kept::default();
+pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moved> {
+    let mut moved = Moved::default();
     loop {
-        let (some, is_at_rest) = keep_some(store, ranking_id, u64::MAX).await?;
-        kept += some;
+        let (some, is_at_rest) = take_steps(store, ranking_id, u64::MAX).await?;
+        moved += some;
         if is_at_rest {
-            return Ok(kept);
+            return Ok(moved);
         }
     }
 }
 
 /// Takes a few steps, while there is credit; says too whether the ranking is at rest then.
-async fn keep_some(store: &Store, ranking_id: i64, credit: u64) -> Result<(Kept, bool)> {
-    let mut kept = Kept::default();
+async fn take_steps(store: &Store, ranking_id: i64, credit: u64) -> Result<(Moved, bool)> {
+    let mut moved = Moved::default();
     for _ in 0..STEPS_IN_TURN {
-        if kept.rows_moved >= credit {
-            return Ok((kept, false));
+        if moved.rows_moved >= credit {
+            return Ok((moved, false));
         }
-        let Some(occupied) = store.occupied(ranking_id).await? else { return Ok((kept, true)) };
-        let Some(step) = next_step(&occupied.players) else { return Ok((kept, true)) };
+        let Some(occupied) = store.occupied(ranking_id).await? else { return Ok((moved, true)) };
+        let Some(step) = next_step(&occupied.players) else { return Ok((moved, true)) };
         // If another instance has changed the layout meanwhile, nothing is done, and the next step
         // is worked out anew.
         match step {
             Step::Move { from, to, rows } => {
-                let moved = paced(store.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
-                telemetry::count_moved_rows(moved.unwrap_or_default());
-                kept.boundaries_moved += u64::from(moved.is_some());
-                kept.rows_moved += moved.unwrap_or_default();
+                let rows = paced(store.move_boundary(ranking_id, occupied.layout, from, to, rows)).await?;
+                telemetry::count_moved_rows(rows.unwrap_or_default());
+                moved.boundaries_moved += u64::from(rows.is_some());
+                moved.rows_moved += rows.unwrap_or_default();
             }
             Step::Reposition { place, beside, is_above } => {
                 let done = paced(store.reposition_bucket(ranking_id, occupied.layout, place, beside, is_above)).await?;
-                kept.buckets_repositioned += u64::from(done);
+                moved.buckets_repositioned += u64::from(done);
             }
         }
     }
-    Ok((kept, false))
+    Ok((moved, false))
 }
 
 /// Does a step, and then leaves the structure lock to others for as long.

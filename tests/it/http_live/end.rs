@@ -89,9 +89,9 @@ async fn who_goes_away_gives_the_place_free() {
     // Long before anything would be sent again.
     until_number(&site.serve, "centile_live_listeners", |listeners| listeners < 0.5).await;
     // And nobody looks any more.
-    let looks = number(&site.serve, "centile_live_looks_total").await;
+    let looks = number(&site.serve, "centile_live_reads_total").await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let more = number(&site.serve, "centile_live_looks_total").await - looks;
+    let more = number(&site.serve, "centile_live_reads_total").await - looks;
     assert!(more <= 1.0, "{more} looks for nobody");
 }
 

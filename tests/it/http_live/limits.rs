@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{http_api::site::Site, support::TestDb};
 
-const LOOKS: &str = "centile_live_looks_total";
+const LOOKS: &str = "centile_live_reads_total";
 
 #[tokio::test]
 async fn there_are_as_many_listeners_as_may_be() {

@@ -51,7 +51,7 @@ fn now(numbers: &Numbers) -> Markup {
         ("Requests under way", "centile_http_requests_in_progress"),
         ("Connections of clients", "centile_http_connections"),
         ("Listeners", "centile_live_listeners"),
-        ("Redis left alone, 1 for yes", "centile_redis_left_alone"),
+        ("Redis left alone, 1 for yes", "centile_redis_breaker_open"),
     ]
     .into_iter()
     .map(|(what, name)| {

@@ -13,7 +13,7 @@ const TELLING: usize = 50;
 
 /// What one lane's writer is at.
 #[derive(Debug, Default)]
-pub(crate) struct Pace(Mutex<State>);
+pub(crate) struct WaitEstimate(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -24,7 +24,7 @@ struct State {
     batch: Option<(Instant, usize)>,
 }
 
-impl Pace {
+impl WaitEstimate {
     /// A batch of so many events begins.
     pub(crate) fn begin(&self, events: usize) {
         self.with(|state| state.batch = Some((Instant::now(), events)));
@@ -77,11 +77,11 @@ mod tests {
 
     /// What an event waits behind a thousand others, after batches of so many events and milliseconds.
     fn wait(batches: &[(usize, u64)]) -> Duration {
-        let pace = Pace::default();
+        let estimate = WaitEstimate::default();
         for (events, milliseconds) in batches {
-            pace.with(|state| state.note(*events, Duration::from_millis(*milliseconds)));
+            estimate.with(|state| state.note(*events, Duration::from_millis(*milliseconds)));
         }
-        pace.wait(1_000)
+        estimate.wait(1_000)
     }
 
     #[test]
@@ -102,19 +102,19 @@ mod tests {
 
     #[test]
     fn a_batch_that_does_not_end_stands_still() {
-        let (pace, wait) = (Pace::default(), Duration::from_millis(20));
-        assert!(!pace.stands_still(Duration::ZERO), "nothing is being written");
-        pace.begin(500);
-        assert!(!pace.stands_still(Duration::from_hours(1)));
-        while !pace.stands_still(wait) {}
-        pace.end();
-        assert!(!pace.stands_still(Duration::ZERO));
-        let took = pace.wait(500);
+        let (estimate, wait) = (WaitEstimate::default(), Duration::from_millis(20));
+        assert!(!estimate.stands_still(Duration::ZERO), "nothing is being written");
+        estimate.begin(500);
+        assert!(!estimate.stands_still(Duration::from_hours(1)));
+        while !estimate.stands_still(wait) {}
+        estimate.end();
+        assert!(!estimate.stands_still(Duration::ZERO));
+        let took = estimate.wait(500);
         assert!(took >= wait, "{took:?}");
         // As long as it took before, and once more, is no wonder.
         let begin = Instant::now();
-        pace.begin(500);
-        while !pace.stands_still(Duration::ZERO) {}
+        estimate.begin(500);
+        while !estimate.stands_still(Duration::ZERO) {}
         assert!(begin.elapsed() >= 2 * took, "{:?}", begin.elapsed());
     }
 }

@@ -169,21 +169,21 @@ mod tests {
             ("long", Duration::from_secs(61), Reading::Key),
         ] {
             let seen_at = ago(outage + before);
-            instance.boards.known.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
-            *instance.boards.known.outage() =
+            instance.boards.cache.seen.insert(slug.parse()?, (Arc::new(public(slug)?), seen_at));
+            *instance.boards.cache.outage() =
                 Some(Outage { began_at: ago(outage), found_at: ago(Duration::from_secs(59)) });
             let found = boards::find(&instance.boards, &slug.parse()?).await?;
             assert_eq!(*found, Board { reading: wanted, ..public(slug)? }, "{slug}");
-            assert_eq!(instance.boards.known.is_shut_for_safety(&found), wanted == Reading::Key, "{slug}");
+            assert_eq!(instance.boards.cache.is_shut_for_safety(&found), wanted == Reading::Key, "{slug}");
         }
         // Nobody had asked for anything since, or not for long: that PostgreSQL is away is found now.
-        instance.boards.known.seen.insert("quiet".parse()?, (Arc::new(public("quiet")?), ago(outage)));
+        instance.boards.cache.seen.insert("quiet".parse()?, (Arc::new(public("quiet")?), ago(outage)));
         for last in [None, Some(Outage { began_at: ago(outage), found_at: ago(Duration::from_secs(61)) })] {
-            *instance.boards.known.outage() = last;
+            *instance.boards.cache.outage() = last;
             assert_eq!(boards::find(&instance.boards, &"quiet".parse()?).await?.reading, Reading::Key, "{last:?}");
         }
         let private = Board { reading: Reading::Key, ..public("private")? };
-        instance.boards.known.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
+        instance.boards.cache.seen.insert("private".parse()?, (Arc::new(private), ago(outage)));
 
         // Whoever has no key is asked for one only where it is certain that one is needed.
         let failed = |error: &dyn std::error::Error| Error::Internal(error.to_string());

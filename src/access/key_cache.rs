@@ -21,13 +21,13 @@ use crate::{
         key::{Key, KeyState},
         signing::SigningSecret,
     },
-    single_flight::SharedReads,
+    single_flight::SingleFlight,
     store::Store,
 };
 
 /// A key, what its secret is compared with, and what its requests are signed with.
 #[derive(Debug)]
-pub(crate) struct KnownKey {
+pub(crate) struct CachedKey {
     pub(crate) key: Arc<Key>,
     secret_sha256: Vec<u8>,
     pub(crate) signing_secret: Option<SigningSecret>,
@@ -37,7 +37,7 @@ pub(crate) struct KnownKey {
     is_noted: AtomicBool,
 }
 
-impl KnownKey {
+impl CachedKey {
     /// Whether it works, with this secret. Takes the same time whatever the secret is.
     fn works_with(&self, secret: &str) -> bool {
         let matches = bool::from(Sha256::digest(secret.as_bytes()).as_slice().ct_eq(&self.secret_sha256));
@@ -58,8 +58,8 @@ impl KnownKey {
 }
 
 /// Checks the text of an `Authorization` header. [`Error::Unauthorized`] when it holds no valid key. A key that signs its requests is
-/// half of the proof only: the signature is the caller's to check. That the key was used is the caller's to note ([`KnownKey::note_use`]).
-pub(crate) async fn find(keys: &Keys, authorization: Option<&str>) -> Result<Arc<KnownKey>> {
+/// half of the proof only: the signature is the caller's to check. That the key was used is the caller's to note ([`CachedKey::note_use`]).
+pub(crate) async fn find(keys: &Keys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
     let text =
         authorization.ok_or_else(|| Error::Unauthorized("this needs a key: Authorization: Bearer ctl_…".to_owned()))?;
     let text =
@@ -73,7 +73,7 @@ pub(crate) async fn find(keys: &Keys, authorization: Option<&str>) -> Result<Arc
 #[derive(Debug)]
 pub(crate) enum Known {
     /// The key works; the signature, if it has to have one, is not looked at.
-    Works(Arc<KnownKey>),
+    Works(Arc<CachedKey>),
     /// There is no key, or one that does not work.
     WorksNot,
     /// It would have to be looked for.
@@ -98,7 +98,7 @@ fn bearer(authorization: &str) -> Option<&str> {
 }
 
 /// The key of this id, if there is one, as it is now or was [`KEPT`] ago at most. However many ask at once, PostgreSQL is asked for all of them.
-async fn look_up(keys: &Keys, id: &str) -> Result<Option<Arc<KnownKey>>> {
+async fn look_up(keys: &Keys, id: &str) -> Result<Option<Arc<CachedKey>>> {
     let cache = &keys.cache;
     if let Some(known) = cache.get(id) {
         return Ok(Some(known));
@@ -111,7 +111,7 @@ async fn look_up(keys: &Keys, id: &str) -> Result<Option<Arc<KnownKey>>> {
         let asked = cache.ask();
         let Some(stored) = keys.store.key(id).await? else { return Ok(None) };
         let open = |sealed: Vec<u8>| SigningSecret::open(keys.master_keys.as_deref(), id, &sealed);
-        let known = Arc::new(KnownKey {
+        let known = Arc::new(CachedKey {
             key: Arc::new(stored.key),
             secret_sha256: stored.secret_sha256,
             signing_secret: stored.signing_secret.map(open).transpose()?,
@@ -137,8 +137,8 @@ const KEPT: Duration = Duration::from_secs(4);
 /// Keys that were used lately.
 #[derive(Debug)]
 pub(crate) struct KeyCache {
-    known: moka::sync::Cache<String, Arc<KnownKey>>,
-    lookups: SharedReads<String, Option<Arc<KnownKey>>>,
+    known: moka::sync::Cache<String, Arc<CachedKey>>,
+    lookups: SingleFlight<String, Option<Arc<CachedKey>>>,
     /// Keys that were revoked by this instance. Held while a key is put in or taken out.
     revoked: Mutex<u64>,
 }
@@ -155,12 +155,12 @@ impl KeyCache {
     pub(crate) fn new(patience: Duration) -> Self {
         Self {
             known: moka::sync::Cache::builder().max_capacity(10_000).time_to_live(KEPT).build(),
-            lookups: SharedReads::new(patience),
+            lookups: SingleFlight::new(patience),
             revoked: Mutex::default(),
         }
     }
 
-    fn get(&self, id: &str) -> Option<Arc<KnownKey>> {
+    fn get(&self, id: &str) -> Option<Arc<CachedKey>> {
         self.known.get(id).filter(|known| known.asked_at.elapsed() < KEPT)
     }
 
@@ -173,7 +173,7 @@ impl KeyCache {
     }
 
     /// Keeps a key, unless one was revoked since it was asked for: it may be that one, and PostgreSQL have answered before.
-    fn keep(&self, known: &Arc<KnownKey>, asked: &Asked) {
+    fn keep(&self, known: &Arc<CachedKey>, asked: &Asked) {
         let revoked = self.revoked();
         if *revoked == asked.revoked {
             self.known.insert(known.key.id.clone(), Arc::clone(known));

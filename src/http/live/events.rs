@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     Result,
-    delivery::live::{Look, Wish},
+    delivery::live::{View, Interest},
     http::live::{PeriodEvent, StaleEvent, json},
     model::key,
 };
@@ -27,9 +27,9 @@ const RETRY_MS: std::ops::Range<u32> = 500..3_000;
 
 /// What a listener has been told so far.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct EventWriter {
     /// What of a state it is shown, for its ids.
-    wish: String,
+    interest: String,
     /// What `Last-Event-ID` said.
     last_id: Option<String>,
     /// The look it was shown last; none yet.
@@ -43,29 +43,29 @@ pub(crate) struct Told {
 
 /// What there is to tell.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum Next {
     /// These events.
     Events(Bytes),
     /// Nothing that would be new.
     Nothing,
-    /// Something, but not before [`Told::next_at`].
+    /// Something, but not before [`EventWriter::next_at`].
     Later,
 }
 
-impl Told {
+impl EventWriter {
     /// Nothing, to somebody who was told all up to the event `last_id`, if that is still how things stand.
-    pub(crate) fn new(wish: &Wish, last_id: Option<String>) -> Self {
-        let wish = digest(wish);
-        Self { wish, last_id, seen: None, is_stale: false, sent_at: VecDeque::new(), next_at: None }
+    pub(crate) fn new(interest: &Interest, last_id: Option<String>) -> Self {
+        let interest = digest(interest);
+        Self { interest, last_id, seen: None, is_stale: false, sent_at: VecDeque::new(), next_at: None }
     }
 
     /// What is new in `look`; the events after it come no sooner than `pace`, nor than [`PACE`] for each of these.
-    pub(crate) fn tell(&mut self, look: &Look, wish: &Wish, now: Instant, pace: Duration) -> Result<Telling> {
+    pub(crate) fn next(&mut self, look: &View, interest: &Interest, now: Instant, pace: Duration) -> Result<Next> {
         let mut events = Events::default();
         match self.seen {
-            None => self.begin(look, wish, &mut events),
+            None => self.begin(look, interest, &mut events),
             Some(_) if look.stale_since.is_some() => {}
-            Some(seen) => self.go_on(look, wish, seen, &mut events)?,
+            Some(seen) => self.go_on(look, interest, seen, &mut events)?,
         }
         if let Some(since) = look.stale_since.filter(|_| !self.is_stale) {
             let told = json(&StaleEvent { stale_for_seconds: since.elapsed().as_secs() })?;
@@ -73,7 +73,7 @@ impl Told {
         }
         if let Some(at) = self.too_early(events.count, now) {
             self.next_at = Some(at);
-            return Ok(Telling::Later);
+            return Ok(Next::Later);
         }
         self.is_stale = look.stale_since.is_some();
         // What is stale may be newer than what was shown: that is shown once it can be confirmed.
@@ -81,12 +81,12 @@ impl Told {
             self.seen = Some(look.number);
         }
         if events.count == 0 {
-            return Ok(Telling::Nothing);
+            return Ok(Next::Nothing);
         }
         self.sent_at.extend((0..events.count).map(|_| now));
         self.sent_at.drain(..self.sent_at.len().saturating_sub(MOST_EVENTS));
         self.next_at = Some(now + pace.max(PACE * u32::try_from(events.count).unwrap_or(1)));
-        Ok(Telling::Events(events.into_bytes()))
+        Ok(Next::Events(events.into_bytes()))
     }
 
     /// Nothing is told before this.
@@ -100,7 +100,7 @@ impl Told {
     }
 
     /// Whether there is nothing to tell of `look`.
-    pub(crate) fn knows(&self, look: &Look) -> bool {
+    pub(crate) fn knows(&self, look: &View) -> bool {
         match look.stale_since {
             Some(_) => self.is_stale,
             None => !self.is_stale && self.seen == Some(look.number),
@@ -108,7 +108,7 @@ impl Told {
     }
 
     /// A comment, and the id of `look` if all of it was told, though no event was needed for it.
-    pub(crate) fn sign_of_life(&self, look: &Look) -> String {
+    pub(crate) fn sign_of_life(&self, look: &View) -> String {
         if self.seen == Some(look.number) { format!(":\nid: {}\n\n", self.id(look)) } else { ":\n\n".to_owned() }
     }
 
@@ -123,33 +123,33 @@ impl Told {
     }
 
     /// Names what a listener like this one has been shown.
-    fn id(&self, look: &Look) -> String {
-        format!("{}.{}", look.tag, self.wish)
+    fn id(&self, look: &View) -> String {
+        format!("{}.{}", look.tag, self.interest)
     }
 
     /// The first events.
-    fn begin(&self, look: &Look, wish: &Wish, events: &mut Events) {
+    fn begin(&self, look: &View, interest: &Interest, events: &mut Events) {
         events.text = format!("retry: {}\n", rand::rng().random_range(RETRY_MS));
         let id = self.id(look);
         if self.last_id.as_deref() == Some(&*id) {
             events.add("continued", Some(&id), format_args!("{{{}}}", look.header));
         } else {
-            self.started(look, wish, self.last_id.is_some(), events);
+            self.started(look, interest, self.last_id.is_some(), events);
         }
     }
 
     /// What is new since the look `seen`.
-    fn go_on(&self, look: &Look, wish: &Wish, seen: u64, events: &mut Events) -> Result<()> {
+    fn go_on(&self, look: &View, interest: &Interest, seen: u64, events: &mut Events) -> Result<()> {
         if let Some(turn) = look.turn.as_ref().filter(|turn| turn.at > seen) {
             let told = json(&PeriodEvent { ended: &turn.ended, next: turn.next.as_deref() })?;
             events.add("period", None, format_args!("{told}"));
             if turn.next.is_some() {
-                self.started(look, wish, false, events);
+                self.started(look, interest, false, events);
                 return Ok(());
             }
         }
-        overtaken(look, wish, seen, events);
-        self.changed(look, wish, seen, events);
+        overtaken(look, interest, seen, events);
+        self.changed(look, interest, seen, events);
         if self.is_stale && events.count == 0 {
             events.add("continued", Some(&self.id(look)), format_args!("{{{}}}", look.header));
         }
@@ -157,9 +157,9 @@ impl Told {
     }
 
     /// All there is to see.
-    fn started(&self, look: &Look, wish: &Wish, restarted: bool, events: &mut Events) {
-        let (standings, missing) = players(look, wish, 0);
-        let scores = look.tops.get(&wish.limit).and_then(|top| top.text.as_deref()).unwrap_or("[]");
+    fn started(&self, look: &View, interest: &Interest, restarted: bool, events: &mut Events) {
+        let (standings, missing) = players(look, interest, 0);
+        let scores = look.tops.get(&interest.limit).and_then(|top| top.text.as_deref()).unwrap_or("[]");
         events.add(
             "started",
             Some(&self.id(look)),
@@ -171,15 +171,15 @@ impl Told {
     }
 
     /// What is other than at the look `seen`, if anything is.
-    fn changed(&self, look: &Look, wish: &Wish, seen: u64, events: &mut Events) {
-        let top = look.tops.get(&wish.limit).filter(|top| top.since > seen);
+    fn changed(&self, look: &View, interest: &Interest, seen: u64, events: &mut Events) {
+        let top = look.tops.get(&interest.limit).filter(|top| top.since > seen);
         let has_player =
-            wish.users.iter().any(|user| look.players.get(user.as_str()).is_some_and(|piece| piece.since > seen));
+            interest.users.iter().any(|user| look.players.get(user.as_str()).is_some_and(|piece| piece.since > seen));
         if top.is_none() && !has_player && look.state_since <= seen {
             return;
         }
         let put_together = || {
-            let (standings, missing) = players(look, wish, seen);
+            let (standings, missing) = players(look, interest, seen);
             let id = self.id(look);
             let rest = format!(r#""standings":[{standings}],"missing":[{missing}]"#);
             match top.and_then(|top| top.text.as_deref()) {
@@ -189,8 +189,8 @@ impl Told {
                 None => event("changed", Some(&id), format_args!("{{{},{rest}}}", look.header)),
             }
         };
-        if wish.users.is_empty() && top.is_some() {
-            events.add_last(look.sent(wish.limit, put_together));
+        if interest.users.is_empty() && top.is_some() {
+            events.add_last(look.sent(interest.limit, put_together));
         } else {
             events.add_last(put_together().into());
         }
@@ -198,9 +198,9 @@ impl Told {
 }
 
 /// Chosen players of whom something is other than at the look `seen`, and the ids of all who have no score.
-fn players(look: &Look, wish: &Wish, seen: u64) -> (String, String) {
+fn players(look: &View, interest: &Interest, seen: u64) -> (String, String) {
     let (mut standings, mut missing) = (Vec::new(), Vec::new());
-    for user in &wish.users {
+    for user in &interest.users {
         match look.players.get(user.as_str()) {
             Some(piece) if piece.since <= seen && piece.text.is_some() => {}
             Some(piece) if piece.text.is_some() => standings.extend(piece.text.as_deref()),
@@ -211,9 +211,9 @@ fn players(look: &Look, wish: &Wish, seen: u64) -> (String, String) {
 }
 
 /// Whom the chosen players passed since the look `seen`, and who passed them.
-fn overtaken(look: &Look, wish: &Wish, seen: u64, events: &mut Events) {
+fn overtaken(look: &View, interest: &Interest, seen: u64, events: &mut Events) {
     let new = look.overtakings.iter().filter(|some| some.at > seen);
-    let told: Vec<&str> = new.flat_map(|some| some.of(&wish.users)).collect();
+    let told: Vec<&str> = new.flat_map(|some| some.of(&interest.users)).collect();
     if !told.is_empty() {
         // Without an id, which comes with `changed`: who is cut off in between has to begin anew.
         events.add("overtaken", None, format_args!(r#"{{{},"overtaken":[{}]}}"#, look.header, told.join(",")));
@@ -221,10 +221,10 @@ fn overtaken(look: &Look, wish: &Wish, seen: u64, events: &mut Events) {
 }
 
 /// Stands for the limit and the players wished for: another wish makes other ids.
-fn digest(wish: &Wish) -> String {
+fn digest(interest: &Interest) -> String {
     let mut digest = Sha256::new();
-    digest.update(wish.limit.to_be_bytes());
-    for user in &wish.users {
+    digest.update(interest.limit.to_be_bytes());
+    for user in &interest.users {
         digest.update((user.as_str().len() as u64).to_be_bytes());
         digest.update(user.as_str());
     }
@@ -282,14 +282,14 @@ mod tests {
 
     use super::*;
     use crate::{
-        delivery::live::{Overtakings, Piece, Turn},
+        delivery::live::{Overtakings, Fragment, PeriodChange},
         model::{board::Reading, period::PeriodState},
     };
 
     /// The look of this number, since which the top is as it is.
-    fn look(number: u64, top_since: u64) -> Look {
-        let top = Piece { text: Some(format!("[{top_since}]").into()), since: top_since };
-        Look {
+    fn look(number: u64, top_since: u64) -> View {
+        let top = Fragment { text: Some(format!("[{top_since}]").into()), since: top_since };
+        View {
             number,
             tag: format!("state-{number}"),
             reading: Reading::Public,
@@ -305,8 +305,8 @@ mod tests {
         }
     }
 
-    fn stale(look: Look) -> Look {
-        Look { stale_since: Some(std::time::Instant::now()), ..look }
+    fn stale(look: View) -> View {
+        View { stale_since: Some(std::time::Instant::now()), ..look }
     }
 
     /// Ann's place against somebody else's, at looks.
@@ -314,30 +314,30 @@ mod tests {
         at.iter().map(|&at| Arc::new(Overtakings::new(at, [(["ann", "bob"], at.to_string())]))).collect()
     }
 
-    fn wish(users: &[&str]) -> Wish {
-        Wish { limit: 10, users: users.iter().map(|user| user.parse().expect("an id")).collect() }
+    fn interest(users: &[&str]) -> Interest {
+        Interest { limit: 10, users: users.iter().map(|user| user.parse().expect("an id")).collect() }
     }
 
     /// A listener, and the time that it lives in.
     struct Played {
-        told: Told,
-        wish: Wish,
+        told: EventWriter,
+        interest: Interest,
         now: Instant,
     }
 
     impl Played {
         fn new(users: &[&str], last_id: Option<&str>) -> Self {
-            let wish = wish(users);
-            Self { told: Told::new(&wish, last_id.map(ToOwned::to_owned)), wish, now: Instant::now() }
+            let interest = interest(users);
+            Self { told: EventWriter::new(&interest, last_id.map(ToOwned::to_owned)), interest, now: Instant::now() }
         }
 
         /// What is told, after as long as it takes: the kinds of the events, and their data.
-        fn tell(&mut self, look: &Look) -> Vec<(String, Value)> {
+        fn next(&mut self, look: &View) -> Vec<(String, Value)> {
             loop {
-                match self.told.tell(look, &self.wish, self.now, PACE).expect("events") {
-                    Telling::Events(bytes) => return parsed(str::from_utf8(&bytes).expect("text")),
-                    Telling::Nothing => return Vec::new(),
-                    Telling::Later => {
+                match self.told.next(look, &self.interest, self.now, PACE).expect("events") {
+                    Next::Events(bytes) => return parsed(str::from_utf8(&bytes).expect("text")),
+                    Next::Nothing => return Vec::new(),
+                    Next::Later => {
                         let at = self.told.next_at().expect("a time");
                         assert!(at > self.now);
                         self.now = at;
@@ -346,8 +346,8 @@ mod tests {
             }
         }
 
-        fn kinds(&mut self, look: &Look) -> Vec<String> {
-            self.tell(look).into_iter().map(|(kind, _)| kind).collect()
+        fn kinds(&mut self, look: &View) -> Vec<String> {
+            self.next(look).into_iter().map(|(kind, _)| kind).collect()
         }
     }
 
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(one.kinds(&stale(look(2, 2))), ["stale"]);
         assert!(one.told.knows(&stale(look(2, 2))));
         assert!(!one.told.sign_of_life(&look(2, 2)).contains("id"));
-        let told = one.tell(&look(3, 2));
+        let told = one.next(&look(3, 2));
         assert_eq!((&*told[0].0, &told[0].1["scores"]), ("changed", &serde_json::json!([2])));
         // Where nothing was missed, it is said that there was nothing.
         assert_eq!(one.kinds(&stale(look(3, 2))), ["stale"]);
@@ -382,21 +382,21 @@ mod tests {
     fn that_a_period_was_closed_is_told_though_nobody_moved() {
         let mut one = Played::new(&[], None);
         one.kinds(&look(1, 1));
-        let closed = Look { state: PeriodState::Closed, state_since: 2, ..look(2, 1) };
-        let told = one.tell(&closed);
+        let closed = View { state: PeriodState::Closed, state_since: 2, ..look(2, 1) };
+        let told = one.next(&closed);
         assert_eq!(
             (&*told[0].0, &told[0].1),
             ("changed", &serde_json::json!({"version": "v2", "standings": [], "missing": []}))
         );
-        assert_eq!(one.kinds(&Look { number: 3, ..closed }), Vec::<String>::new());
+        assert_eq!(one.kinds(&View { number: 3, ..closed }), Vec::<String>::new());
     }
 
     #[test]
     fn a_period_that_ended_meanwhile_is_told_of_once() {
         let mut one = Played::new(&[], None);
         one.kinds(&look(1, 1));
-        let turned = |number| Look {
-            turn: Some(Turn { at: 2, ended: "week:2024-01-15".into(), next: Some("week:2024-01-22".into()) }),
+        let turned = |number| View {
+            turn: Some(PeriodChange { at: 2, ended: "week:2024-01-15".into(), next: Some("week:2024-01-22".into()) }),
             ..look(number, 2)
         };
         assert_eq!(one.kinds(&stale(turned(2))), ["stale"]);
@@ -408,17 +408,17 @@ mod tests {
     fn who_passed_whom_at_several_looks_is_told_together_and_once() {
         let mut one = Played::new(&["ann"], None);
         one.kinds(&look(3, 1));
-        let told = one.tell(&Look { overtakings: ann_passed(&[2, 3, 4, 5]), ..look(5, 1) });
+        let told = one.next(&View { overtakings: ann_passed(&[2, 3, 4, 5]), ..look(5, 1) });
         assert_eq!((&*told[0].0, &told[0].1["overtaken"]), ("overtaken", &serde_json::json!([4, 5])));
-        assert_eq!(one.kinds(&Look { overtakings: ann_passed(&[3, 4, 5]), ..look(6, 1) }), Vec::<String>::new());
+        assert_eq!(one.kinds(&View { overtakings: ann_passed(&[3, 4, 5]), ..look(6, 1) }), Vec::<String>::new());
         // Nothing of it is for who has not chosen either of them.
         let mut other = Played::new(&["cyd"], None);
         other.kinds(&look(3, 1));
-        assert_eq!(other.kinds(&Look { overtakings: ann_passed(&[4]), ..look(4, 1) }), Vec::<String>::new());
+        assert_eq!(other.kinds(&View { overtakings: ann_passed(&[4]), ..look(4, 1) }), Vec::<String>::new());
         // Who has chosen both is told once.
         let mut both = Played::new(&["ann", "bob"], None);
         both.kinds(&look(3, 1));
-        let told = both.tell(&Look { overtakings: ann_passed(&[4]), ..look(4, 1) });
+        let told = both.next(&View { overtakings: ann_passed(&[4]), ..look(4, 1) });
         assert_eq!(told[0].1["overtaken"], serde_json::json!([4]));
     }
 
@@ -429,7 +429,7 @@ mod tests {
         let id = one.told.id(&look(7, 1));
         assert_eq!(Played::new(&["ann"], Some(&id)).kinds(&look(7, 1)), ["continued"]);
         for (users, id) in [(&["ann"][..], "state-6"), (&["bob"], &id), (&[], &id), (&["ann"], "")] {
-            let told = Played::new(users, Some(id)).tell(&look(7, 1));
+            let told = Played::new(users, Some(id)).next(&look(7, 1));
             assert_eq!((&*told[0].0, &told[0].1["restarted"]), ("started", &Value::Bool(true)));
         }
     }
@@ -453,9 +453,9 @@ mod tests {
                     passed.push(number);
                 }
                 is_away = random.random_ratio(1, if is_away { 2 } else { 10 });
-                let now = Look { overtakings: ann_passed(&passed), ..look(number, top) };
+                let now = View { overtakings: ann_passed(&passed), ..look(number, top) };
                 let now = if is_away { stale(now) } else { now };
-                for (kind, data) in one.tell(&now) {
+                for (kind, data) in one.next(&now) {
                     sent_at.push(one.now);
                     if kind == "changed" || kind == "started" {
                         shown = data["scores"][0].as_u64().expect("a top");

@@ -1,4 +1,5 @@
-//! Room for what callers send: bodies take memory before anybody knows what is in them, and as long as their callers like.
+//! Memory for request bodies. A body takes memory before its content is known, and for as long as its
+//! client likes.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -13,7 +14,7 @@ use crate::{Error, Result, telemetry};
 
 /// Memory that bodies may take together, over all connections.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct BodyMemory {
     bytes: usize,
     taken: AtomicUsize,
     /// What bodies have taken that count for a network.
@@ -22,27 +23,27 @@ pub(crate) struct Room {
 
 /// What one body has of it, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a> {
-    room: &'a Room,
+pub(crate) struct Reservation<'a> {
+    memory: &'a BodyMemory,
     bytes: usize,
     /// The network that it counts for, and the most that this one may have.
     network: Option<(IpAddr, usize)>,
 }
 
-impl Room {
+impl BodyMemory {
     /// So many bytes, none of them taken.
     pub(crate) fn new(bytes: usize) -> Self {
         Self { bytes, taken: AtomicUsize::new(0), of_networks: Mutex::default() }
     }
 
     /// Nothing of it yet.
-    pub(crate) fn hold(&self) -> Held<'_> {
-        Held { room: self, bytes: 0, network: None }
+    pub(crate) fn hold(&self) -> Reservation<'_> {
+        Reservation { memory: self, bytes: 0, network: None }
     }
 
     /// Nothing of it yet, and never so much that all bodies from `network` take more than an eighth, or than `least` bytes.
-    pub(crate) fn hold_for(&self, network: Option<IpAddr>, least: usize) -> Held<'_> {
-        Held { network: network.map(|network| (network, least.max(self.bytes / 8))), ..self.hold() }
+    pub(crate) fn hold_for(&self, network: Option<IpAddr>, least: usize) -> Reservation<'_> {
+        Reservation { network: network.map(|network| (network, least.max(self.bytes / 8))), ..self.hold() }
     }
 
     fn of_networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
@@ -50,12 +51,12 @@ impl Room {
     }
 }
 
-impl Held<'_> {
+impl Reservation<'_> {
     /// Takes as much as makes it so many bytes. [`Error::Unavailable`] when there is not so much left.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<()> {
         let more = bytes.saturating_sub(self.bytes);
         if let Some((network, most)) = self.network {
-            let mut of_networks = self.room.of_networks();
+            let mut of_networks = self.memory.of_networks();
             let taken = of_networks.entry(network).or_default();
             if *taken + more > most {
                 drop(of_networks);
@@ -65,8 +66,8 @@ impl Held<'_> {
             *taken += more;
         }
         self.bytes += more;
-        let taken = self.room.taken.fetch_add(more, Ordering::Relaxed);
-        if taken.saturating_add(more) > self.room.bytes {
+        let taken = self.memory.taken.fetch_add(more, Ordering::Relaxed);
+        if taken.saturating_add(more) > self.memory.bytes {
             // What was added is given back with the value.
             telemetry::count_refused("bodies");
             return Err(Error::unavailable("too many bodies are being received already"));
@@ -75,11 +76,11 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.room.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.taken.fetch_sub(self.bytes, Ordering::Relaxed);
         if let Some((network, _)) = self.network {
-            let mut of_networks = self.room.of_networks();
+            let mut of_networks = self.memory.of_networks();
             if let Entry::Occupied(mut taken) = of_networks.entry(network) {
                 *taken.get_mut() -= self.bytes;
                 if *taken.get() == 0 {
@@ -96,27 +97,27 @@ mod tests {
 
     #[test]
     fn what_is_held_is_given_back() {
-        let room = Room::new(100);
-        let (mut one, mut other) = (room.hold(), room.hold());
+        let memory = BodyMemory::new(100);
+        let (mut one, mut other) = (memory.hold(), memory.hold());
         assert!(one.grow_to(60).is_ok() && one.grow_to(40).is_ok() && other.grow_to(40).is_ok());
         assert!(other.grow_to(41).is_err(), "one byte too many");
         drop(other);
         assert!(one.grow_to(100).is_ok());
         drop(one);
-        assert_eq!(room.taken.into_inner(), 0);
+        assert_eq!(memory.taken.into_inner(), 0);
     }
 
     #[test]
     fn no_network_has_more_than_an_eighth() {
-        let room = Room::new(80);
-        let of = |n: u8| room.hold_for(Some(IpAddr::from([192, 0, 2, n])), 1);
+        let memory = BodyMemory::new(80);
+        let of = |n: u8| memory.hold_for(Some(IpAddr::from([192, 0, 2, n])), 1);
         let (mut one, mut same, mut other) = (of(1), of(1), of(2));
         assert!(one.grow_to(6).is_ok() && same.grow_to(4).is_ok() && other.grow_to(10).is_ok());
         assert!(same.grow_to(5).is_err(), "one byte too many");
         drop(one);
         assert!(same.grow_to(10).is_ok(), "what was refused is not held");
         drop((same, other));
-        assert!(room.of_networks().is_empty());
-        assert!(room.hold_for(Some(IpAddr::from([192, 0, 2, 1])), 20).grow_to(20).is_ok(), "one body has room");
+        assert!(memory.of_networks().is_empty());
+        assert!(memory.hold_for(Some(IpAddr::from([192, 0, 2, 1])), 20).grow_to(20).is_ok(), "one body has room");
     }
 }

@@ -17,7 +17,7 @@ const COME_AGAIN: Duration = Duration::from_secs(10);
 
 /// Places for listeners.
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct ListenerSlots {
     most: usize,
     most_of_network: Option<NonZero<usize>>,
     taken: Mutex<Taken>,
@@ -32,20 +32,20 @@ struct Taken {
 
 /// A listener's place, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    seats: Arc<Seats>,
+pub(crate) struct ListenerSlot {
+    slots: Arc<ListenerSlots>,
     network: Option<IpAddr>,
     _counted: telemetry::UnderWay,
 }
 
-impl Seats {
+impl ListenerSlots {
     /// So many places, and so many for each network, if those are limited.
     pub(crate) fn new(most: usize, most_of_network: Option<NonZero<usize>>) -> Arc<Self> {
         Arc::new(Self { most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
     /// A place. [`Error::Unavailable`] when all are taken, [`Error::TooMany`] when `network` has all that it may have.
-    pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Seat> {
+    pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<ListenerSlot> {
         let mut taken = self.taken();
         if taken.all >= self.most {
             telemetry::count_refused("listeners");
@@ -62,7 +62,7 @@ impl Seats {
         }
         taken.all += 1;
         drop(taken);
-        Ok(Seat { seats: Arc::clone(self), network, _counted: telemetry::one_more_listener() })
+        Ok(ListenerSlot { slots: Arc::clone(self), network, _counted: telemetry::one_more_listener() })
     }
 
     /// When they were made.
@@ -80,9 +80,9 @@ impl Seats {
     }
 }
 
-impl Drop for Seat {
+impl Drop for ListenerSlot {
     fn drop(&mut self) {
-        let mut taken = self.seats.taken();
+        let mut taken = self.slots.taken();
         taken.all -= 1;
         if let Some(network) = self.network
             && let Entry::Occupied(mut of_network) = taken.of_networks.entry(network)
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn places_are_given_back() {
-        let seats = Seats::new(3, NonZero::new(2));
-        let of = |n: u8| seats.take(Some(IpAddr::from([192, 0, 2, n])));
+        let slots = ListenerSlots::new(3, NonZero::new(2));
+        let of = |n: u8| slots.take(Some(IpAddr::from([192, 0, 2, n])));
         let (one, two) = (of(1), of(1));
         assert!(one.is_ok() && two.is_ok());
         assert!(matches!(of(1), Err(Error::TooMany { .. })), "one too many for its address");
@@ -112,7 +112,7 @@ mod tests {
         drop(two);
         assert!(of(1).is_ok());
         drop((one, three));
-        assert!(seats.taken().of_networks.is_empty());
-        assert_eq!(seats.taken().all, 0);
+        assert!(slots.taken().of_networks.is_empty());
+        assert_eq!(slots.taken().all, 0);
     }
 }

@@ -16,12 +16,12 @@ use actix_web::{
 };
 
 /// Bytes of a piece: as many as actix gathers before it writes.
-const PIECE: usize = 32 << 10;
+const CHUNK_BYTES: usize = 32 << 10;
 
 /// What is left of a body.
-pub(crate) struct Pieces(Bytes);
+pub(crate) struct Chunks(Bytes);
 
-impl MessageBody for Pieces {
+impl MessageBody for Chunks {
     type Error = Infallible;
 
     fn size(&self) -> BodySize {
@@ -30,20 +30,20 @@ impl MessageBody for Pieces {
 
     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Bytes, Infallible>>> {
         let left = &mut self.get_mut().0;
-        let piece = left.split_to(left.len().min(PIECE));
-        Poll::Ready((!piece.is_empty()).then_some(Ok(piece)))
+        let chunk = left.split_to(left.len().min(CHUNK_BYTES));
+        Poll::Ready((!chunk.is_empty()).then_some(Ok(chunk)))
     }
 }
 
 /// Has the answer sent in pieces, if it is a long one.
-pub(crate) async fn cut<B: MessageBody + 'static>(
+pub(crate) async fn split<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
-) -> Result<ServiceResponse<EitherBody<B, Pieces>>, Error> {
+) -> Result<ServiceResponse<EitherBody<B, Chunks>>, Error> {
     let response = next.call(request).await?;
     Ok(response.map_body(|_, body| match body.size() {
-        BodySize::Sized(length) if length > PIECE as u64 => match body.try_into_bytes() {
-            Ok(bytes) => EitherBody::right(Pieces(bytes)),
+        BodySize::Sized(length) if length > CHUNK_BYTES as u64 => match body.try_into_bytes() {
+            Ok(bytes) => EitherBody::right(Chunks(bytes)),
             Err(body) => EitherBody::left(body),
         },
         _ => EitherBody::left(body),
@@ -58,11 +58,11 @@ mod tests {
 
     #[actix_web::test]
     async fn pieces_make_the_whole() {
-        for length in [PIECE - 1, PIECE, PIECE + 1, 3 * PIECE, 100_000] {
+        for length in [CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES, 100_000] {
             let whole: Bytes = (0..=250_u8).cycle().take(length).collect();
-            let pieces = Pieces(whole.clone());
-            assert_eq!(pieces.size(), BodySize::Sized(length as u64));
-            assert_eq!(to_bytes(pieces).await.ok(), Some(whole));
+            let chunks = Chunks(whole.clone());
+            assert_eq!(chunks.size(), BodySize::Sized(length as u64));
+            assert_eq!(to_bytes(chunks).await.ok(), Some(whole));
         }
     }
 }
