@@ -19,13 +19,16 @@ use crate::{
     model::{board::BoardSlug, seal::MasterKeys, settings::Settings},
     ranking::Rankings,
     scoring::{accepted::AcceptedScores, writer::Writers},
-    single_flight::SingleFlight,
+    single_flight::{SingleFlight, SingleFlightCache},
     store::Store,
     telemetry,
 };
 
 /// Bytes of the in-process cache that stands in for Redis.
 const CACHE_BYTES: u64 = 64 << 20;
+
+/// How long a new connection to PostgreSQL shows that others can be made.
+const CONNECTED_FOR: Duration = Duration::from_secs(2);
 
 /// How often what is counted is put into its histograms.
 const NUMBERS_KEPT_EVERY: Duration = Duration::from_secs(5);
@@ -52,6 +55,8 @@ pub struct Instance {
     pub(crate) live: Arc<Live>,
     pub(crate) background: Background,
     readiness: SingleFlight<(), Readiness>,
+    /// Whether PostgreSQL accepts new connections.
+    connects: SingleFlightCache<(), ()>,
     leaving: AtomicBool,
     /// Whether the instance is not ready before the indexes that it loads at its start are there.
     awaits_indexes: AtomicBool,
@@ -87,6 +92,7 @@ impl Instance {
             keys: Keys::new(store.clone(), master_keys.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&rankings), background.clone())),
             readiness: SingleFlight::new(settings.pool_wait),
+            connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),
             leaving: AtomicBool::new(false),
             awaits_indexes: AtomicBool::new(false),
             store,
@@ -112,8 +118,10 @@ impl Instance {
             self.awaits_indexes.store(false, Ordering::Relaxed);
         }
         let read = async || {
-            let (has_newer_schema, cache_is_reachable) =
-                tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable());
+            let connects = self.connects.read((), || self.store.try_connect());
+            let (has_newer_schema, cache_is_reachable, connects) =
+                tokio::join!(self.store.has_newer_schema(), self.cache.is_reachable(), connects);
+            connects?;
             Ok(Readiness { has_newer_schema: has_newer_schema?, cache_is_reachable })
         };
         // However many ask, without a key and without limit, the database is asked once at a time.

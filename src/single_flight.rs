@@ -65,6 +65,56 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
     }
 }
 
+/// Values of a [`SingleFlightCache`] that are kept at most.
+const VALUES_MAX: u64 = 1_000;
+
+/// Shared reads whose values are kept for a while.
+#[derive(Debug)]
+pub(crate) struct SingleFlightCache<K, V>
+where
+    K: Eq + Hash + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    known: moka::sync::Cache<K, (Instant, V)>,
+    reads: SingleFlight<K, V>,
+    kept_for: Duration,
+}
+
+impl<K, V> SingleFlightCache<K, V>
+where
+    K: Eq + Hash + Clone + Send + Sync + 'static,
+    V: Clone + Send + Sync + 'static,
+{
+    /// Nothing yet. A value is read again after `kept_for`.
+    pub(crate) fn new(patience: Duration, kept_for: Duration) -> Self {
+        // What nobody asks for goes after a minute.
+        let known = moka::sync::Cache::builder().max_capacity(VALUES_MAX).time_to_live(Duration::from_mins(1)).build();
+        Self { known, reads: SingleFlight::new(patience), kept_for }
+    }
+
+    /// What is known, or what `read` gives, once for all who ask at the same moment.
+    pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, key: K, read: impl FnOnce() -> F) -> Result<V> {
+        if let Some(value) = self.fresh(&key) {
+            return Ok(value);
+        }
+        let read_once = || async {
+            // Whoever waited for another's read takes that.
+            if let Some(value) = self.fresh(&key) {
+                return Ok(value);
+            }
+            let asked_at = Instant::now();
+            let value = read().await?;
+            self.known.insert(key.clone(), (asked_at, value.clone()));
+            Ok(value)
+        };
+        self.reads.read(key.clone(), read_once).await
+    }
+
+    fn fresh(&self, key: &K) -> Option<V> {
+        self.known.get(key).filter(|(asked_at, _)| asked_at.elapsed() < self.kept_for).map(|(_, value)| value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -169,5 +219,21 @@ mod tests {
             shared.read(question, || async { Ok(question) }).await.ok();
         }
         assert!(shared.reads.lock().unwrap_or_else(PoisonError::into_inner).capacity() < 100);
+    }
+
+    #[tokio::test]
+    async fn what_many_ask_for_is_read_once_and_a_failure_is_not_kept() {
+        let cache = SingleFlightCache::new(Duration::from_secs(2), Duration::from_mins(1));
+        let reads = AtomicU32::new(0);
+        let read = || async {
+            tokio::task::yield_now().await;
+            Ok(reads.fetch_add(1, Ordering::SeqCst) + 1)
+        };
+        let failed = cache.read("board", || async { Err(Error::unavailable("away")) }).await;
+        assert!(failed.is_err());
+        let found = join_all((0..10).map(|_| cache.read("board", read))).await;
+        assert_eq!(found.into_iter().map(Result::ok).collect::<Vec<_>>(), vec![Some(1); 10]);
+        assert_eq!(cache.read("board", read).await.ok(), Some(1));
+        assert_eq!(cache.read("other", read).await.ok(), Some(2));
     }
 }

@@ -42,7 +42,12 @@ use sqlx::{
 use crate::{
     Error, Result,
     model::settings::Settings,
-    store::{index::RoundConnection, migrate::Edition, pool::Pool, pooler::Opening},
+    store::{
+        index::RoundConnection,
+        migrate::Edition,
+        pool::{LastLoss, Pool},
+        pooler::Opening,
+    },
 };
 
 /// Connections for the steps that change a layout: those of the timer, and of an import that ends.
@@ -121,21 +126,28 @@ impl Store {
             .map_err(|_| Error::invalid("database_url", "must look like postgres://user:password@host:5432/database"))?
             .application_name("centile");
         let pooled = pooler_url.as_ref().map(|url| pooler::options(url.as_str())).transpose()?;
+        let last_loss = LastLoss::default();
         let pool = |connections, settings: &[(&str, &str)]| {
-            let pool = pool::tested(PgPoolOptions::new())
+            let pool = pool::tested(PgPoolOptions::new(), &last_loss)
                 .max_connections(connections)
                 .acquire_timeout(*pool_wait)
                 // A test before each use would be a round trip more per request; a broken connection shows soon enough.
                 .test_before_acquire(false);
             let limit = *statement_timeout + WAY_BACK;
             if let Some(options) = &pooled {
-                Pool::new(pool.connect_lazy_with(options.clone()), limit, Some(Opening::new(settings, *pool_wait)))
+                Pool::new(
+                    pool.connect_lazy_with(options.clone()),
+                    limit,
+                    Some(Opening::new(settings, *pool_wait)),
+                    last_loss.clone(),
+                )
             } else {
                 let options = direct.clone().options(settings.iter().copied());
                 Pool::new(
                     pool.after_connect(|connection, _| Box::pin(keep_epoch(connection))).connect_lazy_with(options),
                     limit,
                     None,
+                    last_loss.clone(),
                 )
             }
         };
@@ -149,6 +161,14 @@ impl Store {
         let recorders = if few > 0 { writers.after(pool(few, &quick), WRITE_SOON) } else { writers.clone() };
         let kept = Arc::new(Mutex::new(Some(Vec::new())));
         Ok(Self { readers, rounds, kept, writers, recorders, keepers, patient, patience: *pool_wait })
+    }
+
+    /// Makes a connection and closes it. [`Error::Unavailable`] if PostgreSQL accepts none.
+    pub(crate) async fn try_connect(&self) -> Result<()> {
+        self.readers.try_connect().await.map_err(|error| {
+            tracing::warn!(%error, "PostgreSQL accepts no new connection");
+            Error::unavailable("PostgreSQL accepts no new connections")
+        })
     }
 
     /// How long a call waits for a connection, or for its turn where a read is shared, before it is told that there is none.

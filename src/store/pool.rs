@@ -8,7 +8,11 @@
 //! own for each of the 100 bucket tables, and sqlx's pool hands its connections out in turn: over
 //! many of them batches took twice as long as over two, long after the start.
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use futures::{
     StreamExt as _, TryStreamExt as _,
@@ -16,7 +20,7 @@ use futures::{
     stream::{self, BoxStream},
 };
 use sqlx::{
-    AssertSqlSafe, Describe, Either, Execute, Executor, PgPool, Postgres, SqlStr,
+    AssertSqlSafe, Describe, Either, Execute, Executor, PgConnection, PgPool, Postgres, SqlStr,
     pool::PoolConnection,
     postgres::{PgPoolOptions, PgQueryResult, PgRow, PgStatement, PgTypeInfo},
 };
@@ -44,6 +48,7 @@ pub(super) struct Pool {
     /// Beginning of every statement's transaction, where sessions are shared; elsewhere a statement
     /// is sent alone.
     opening: Option<Opening>,
+    last_loss: LastLoss,
 }
 
 /// Connections that are used before all others.
@@ -55,8 +60,44 @@ struct Few {
     soon: Duration,
 }
 
-/// Has each connection shown well, within some time, before it goes back.
-pub(super) fn tested(options: PgPoolOptions) -> PgPoolOptions {
+/// When a connection was last found lost. A server that has restarted leaves all connections from before
+/// behind; each of them would fail one statement.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastLoss(Arc<Mutex<Option<Instant>>>);
+
+impl LastLoss {
+    /// Records an error if it says that a connection is lost.
+    fn note(&self, error: &sqlx::Error) {
+        let is_lost = match error {
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
+            sqlx::Error::Database(error) => {
+                error.code().is_some_and(|code| code.starts_with("57P") || code.starts_with("08"))
+            }
+            _ => false,
+        };
+        if is_lost {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+        }
+    }
+
+    /// Whether a connection was lost since one was last used that has been idle for so long.
+    fn is_within(&self, idle_for: Duration) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
+    }
+}
+
+/// Has each connection shown well, within some time, before it goes back, and before it is used if another one was lost
+/// meanwhile.
+pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss) -> PgPoolOptions {
+    let last_loss = last_loss.clone();
+    let options = options.before_acquire(move |connection, metadata| {
+        let is_suspect = last_loss.is_within(metadata.idle_for);
+        Box::pin(async move {
+            let is_well =
+                !is_suspect || matches!(timeout(SHOWN_WELL, sqlx::Connection::ping(connection)).await, Ok(Ok(())));
+            Ok(is_well)
+        })
+    });
     options.after_release(|connection, _| {
         Box::pin(async move {
             match timeout(SHOWN_WELL, sqlx::Connection::ping(connection)).await {
@@ -74,8 +115,18 @@ fn silent(what: &'static str) -> sqlx::Error {
 impl Pool {
     /// All that `others` has, one after the other. With an `opening` they lead to a pooler that
     /// shares sessions.
-    pub(super) fn new(others: PgPool, limit: Duration, opening: Option<Opening>) -> Self {
-        Self { few: None, others, limit, opening }
+    pub(super) fn new(others: PgPool, limit: Duration, opening: Option<Opening>, last_loss: LastLoss) -> Self {
+        Self { few: None, others, limit, opening, last_loss }
+    }
+
+    /// Makes a connection and closes it.
+    pub(super) async fn try_connect(&self) -> sqlx::Result<()> {
+        let options = self.others.connect_options();
+        let connecting = async {
+            let connection = <PgConnection as sqlx::Connection>::connect_with(&options).await?;
+            sqlx::Connection::close(connection).await
+        };
+        timeout(SHOWN_WELL, connecting).await.unwrap_or_else(|_| Err(silent("a new connection was not accepted")))
     }
 
     /// These, after the connections of `few`, where none of those is free within `soon`.
@@ -108,7 +159,13 @@ impl Pool {
     /// back.
     pub(super) async fn hold(&self) -> sqlx::Result<Session> {
         let connection = self.acquire().await?;
-        Ok(Session { connection, limit: self.limit, opening: self.opening.clone(), is_in_transaction: false })
+        Ok(Session {
+            connection,
+            limit: self.limit,
+            opening: self.opening.clone(),
+            last_loss: self.last_loss.clone(),
+            is_in_transaction: false,
+        })
     }
 
     /// How many connections there are, and how many of them are idle.
@@ -133,6 +190,7 @@ pub(super) struct Session {
     connection: PoolConnection<Postgres>,
     limit: Duration,
     opening: Option<Opening>,
+    last_loss: LastLoss,
     is_in_transaction: bool,
 }
 
@@ -174,14 +232,15 @@ impl Session {
     /// Runs statements of this program, without parameters, in one round trip.
     async fn run(&mut self, statements: String) -> sqlx::Result<()> {
         let running = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(statements)));
-        timeout(self.limit, running).await.unwrap_or_else(|_| Err(silent("a statement was not answered"))).map(drop)
+        let ran = timeout(self.limit, running).await.unwrap_or_else(|_| Err(silent("a statement was not answered")));
+        ran.map(drop).inspect_err(|error| self.last_loss.note(error))
     }
 
     async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
         &mut self,
         query: E,
     ) -> sqlx::Result<Vec<Either<PgQueryResult, PgRow>>> {
-        let Self { connection, limit, opening, is_in_transaction } = self;
+        let Self { connection, limit, opening, last_loss, is_in_transaction } = self;
         let steps = timeout(*limit, async {
             match opening {
                 Some(_) if *is_in_transaction => connection.fetch_many(Nameless(query)).try_collect().await,
@@ -202,7 +261,8 @@ impl Session {
             // connection waits here to be used again.
             connection.close_on_drop();
         }
-        steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
+        let steps = steps.unwrap_or_else(|_| Err(silent("a statement was not answered")));
+        steps.inspect_err(|error| last_loss.note(error))
     }
 }
 

@@ -21,6 +21,7 @@ mod fault_kill;
 mod fault_network;
 mod fault_rebuild;
 mod fault_redis;
+mod fault_restart;
 mod fault_stop;
 mod fuzz_seeds;
 mod http_access;
