@@ -41,7 +41,6 @@ use actix_web::{
     rt::net::TcpStream,
     web,
 };
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -53,11 +52,12 @@ use crate::{
         },
         server::{
             address,
-            connection::{Allowed, Watched},
-            cors, observe, chunks,
-            rate::{self, Rates},
             body_memory::BodyMemory,
-            listener_slots::ListenerSlots,
+            chunks,
+            connection::{Allowed, Watched},
+            cors, observe,
+            rate::{self, Rates},
+            slots::Slots,
             tls::{self, Stream},
         },
     },
@@ -69,6 +69,9 @@ use crate::{
 /// How long a connection without a request stays open. Proxies hold theirs for 60 seconds (the defaults of nginx and of AWS
 /// load balancers) and must be the ones to close: a request that crosses with the server's closing is lost.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
+
+/// Bytes of answers that wait in the system's buffer of a connection and are not sent yet.
+const UNSENT_BYTES: u32 = 32 << 10;
 
 /// How long a client that was answered before it had sent its body may go on sending.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -97,6 +100,8 @@ pub struct Settings {
     pub address_listeners: Option<NonZero<usize>>,
     /// How long a listener hears nothing before there is a sign of life.
     pub heartbeat: Duration,
+    /// Whether avatars may have an http address.
+    pub allows_http_avatars: bool,
     /// How long the head of a request may take to arrive, its body, and its answer to be taken.
     pub client_timeout: Duration,
     /// How many requests a key may make, if that is limited.
@@ -133,6 +138,7 @@ impl Settings {
             listeners: Self::DEFAULT_LISTENERS,
             address_listeners: None,
             heartbeat: Duration::from_secs(15),
+            allows_http_avatars: false,
             client_timeout: Duration::from_secs(10),
             key_rate: None,
             address_rate: None,
@@ -155,9 +161,8 @@ pub(crate) struct Api {
     bodies: BodyMemory,
     /// Of those that need none.
     open_bodies: BodyMemory,
-    /// A permit for each file that may be sent at a time.
-    files: Arc<Semaphore>,
-    slots: Arc<ListenerSlots>,
+    files: export::Places,
+    listeners: Arc<Slots>,
     /// Cancelled when the server stops: what has no end of its own ends then.
     ending: CancellationToken,
 }
@@ -250,7 +255,13 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     // An answer that fits into the system's buffers is one that the stream knows nothing more of. What the client does not take in time
     // the system gives up itself, with the connection; each has this from the socket that listens.
     #[cfg(target_os = "linux")]
-    socket2::SockRef::from(&listener).set_tcp_user_timeout(Some(settings.client_timeout)).map_err(failed)?;
+    {
+        let socket = socket2::SockRef::from(&listener);
+        socket.set_tcp_user_timeout(Some(settings.client_timeout)).map_err(failed)?;
+        // Otherwise megabytes wait in the system's buffer. It reports room for more only when a third of
+        // them is gone, which takes a slow client longer than its timeout.
+        socket.set_tcp_notsent_lowat(UNSENT_BYTES).map_err(failed)?;
+    }
     let (workers, stop_within) = (settings.workers.max(1), settings.stop_within);
     let connections = settings.connections.div_ceil(workers);
     let allowed = Allowed {
@@ -267,8 +278,8 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     }
     let bodies = BodyMemory::new(settings.bodies_limit_bytes);
     let open_bodies = BodyMemory::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
-    let files = Arc::new(Semaphore::new(export::AT_A_TIME));
-    let slots = ListenerSlots::new(settings.listeners, settings.address_listeners);
+    let files = export::Places::new();
+    let listeners = Slots::new("listeners", settings.listeners, settings.address_listeners);
     let ending = CancellationToken::new();
 
     let builder = Server::build().workers(workers).disable_signals().shutdown_timeout(stop_within.as_secs());
@@ -279,7 +290,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
         stop.notified().await;
         ended.cancel();
     });
-    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, slots, ending });
+    let api = web::Data::new(Api { instance, settings, rates, bodies, open_bodies, files, listeners, ending });
     // As actix' own HttpServer does it, but for the stream, which is watched.
     let connections = move || {
         let (api, acceptor, stopping) = (api.clone(), acceptor.clone(), stopping.clone());

@@ -5,7 +5,7 @@
 mod events;
 mod slow;
 
-use std::io::Read as _;
+use std::{io::Read as _, time::Duration};
 
 use reqwest::{
     Method,
@@ -272,15 +272,17 @@ async fn a_file_is_of_one_state_while_scores_come() {
 }
 
 #[tokio::test]
-async fn two_files_are_sent_at_a_time_and_who_goes_away_leaves_a_place() {
+async fn an_address_gets_two_files_at_a_time_and_requests_with_a_key_get_more() {
     let db = long_board().await;
     let site = Site::start(&db, &PATIENT).await;
     let pool = db.pool().await;
     let (one, mut other) = (Slow::ask(&site.serve, FILE).await, Slow::ask(&site.serve, FILE).await);
     let busy = site.get("/v1/boards/main/scores.csv").await;
     assert_eq!(busy.headers[RETRY_AFTER], "10");
-    busy.is(503);
+    busy.is(429);
     assert_eq!(snapshots(&pool).await, 2);
+    let keyed = site.admin(Method::GET, "/v1/boards/main/scores.csv", Value::Null).await;
+    assert_eq!((keyed.status, read_csv(&keyed.text).len()), (200, MANY + 1));
     drop(one);
     let whole = until_some("a place", async || {
         let file = site.get("/v1/boards/main/scores.csv").await;
@@ -289,6 +291,19 @@ async fn two_files_are_sent_at_a_time_and_who_goes_away_leaves_a_place() {
     assert_eq!(read_csv(&whole.await).len(), MANY + 1);
     assert!(other.rest().await.is_whole);
     let_go(&db).await;
+}
+
+/// The limit is 32 KiB within each client timeout, and 128 KiB for each further one: the client reads a little faster, for longer than the
+/// timeout.
+#[tokio::test]
+async fn a_slow_client_gets_the_whole_file() {
+    let db = long_board().await;
+    let site = Site::start(&db, &["--client-timeout", "2"]).await;
+    let mut slow = Slow::ask(&site.serve, FILE).await;
+    slow.trickle(8 << 10, Duration::from_millis(100), 60).await;
+    let file = slow.rest().await;
+    assert!(file.is_whole);
+    assert_eq!(read_ndjson(&file.text).len(), MANY);
 }
 
 #[tokio::test]

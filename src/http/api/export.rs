@@ -1,6 +1,6 @@
 //! `/v1/boards/{board}/scores.csv` and `.ndjson`: a whole period as a file.
 
-use std::{rc::Rc, sync::Arc, time::Duration};
+use std::{net::IpAddr, num::NonZero, rc::Rc, sync::Arc, time::Duration};
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -9,10 +9,7 @@ use actix_web::{
 };
 use futures::stream;
 use serde::Deserialize;
-use tokio::{
-    sync::OwnedSemaphorePermit,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
@@ -25,21 +22,51 @@ use crate::{
             path::BoardPath,
             query::{self, PeriodText},
         },
-        server::connection::{Activity, Answering},
+        server::{
+            address,
+            connection::{Activity, Answering},
+            slots::{Slot, Slots},
+        },
     },
     ranking::export::{self, Export, Format},
     telemetry,
 };
 
-/// Files that an instance sends at a time. Each has a connection to the database, and keeps a snapshot there.
-pub(crate) const AT_A_TIME: usize = 2;
+/// Files that an instance sends at once: for everybody, of them for one network, and besides for
+/// requests with a key. Each has a connection to the database, and keeps a snapshot there.
+const OPEN_PLACES: usize = 4;
+const PLACES_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
+const KEYED_PLACES: usize = 2;
+
+/// The places for files.
+#[derive(Debug)]
+pub(crate) struct Places {
+    open: Arc<Slots>,
+    keyed: Arc<Slots>,
+}
+
+impl Places {
+    /// All are free.
+    pub(crate) fn new() -> Self {
+        Self {
+            open: Slots::new("files", OPEN_PLACES, PLACES_OF_NETWORK),
+            keyed: Slots::new("files", KEYED_PLACES, None),
+        }
+    }
+
+    /// A place. [`Error::Unavailable`] or [`Error::TooMany`] if there is none.
+    fn take(&self, network: Option<IpAddr>, has_key: bool) -> Result<Slot> {
+        let taken = match self.open.take(network) {
+            Err(_) if has_key => self.keyed.take(network),
+            taken => taken,
+        };
+        taken.inspect_err(|_| telemetry::count_refused("files"))
+    }
+}
 
 /// How long one may take: ten million players take a minute or two, the rest is for slow lines. Then the connection is broken off, so that
 /// nobody takes the part for the whole.
 const SENT_WITHIN: Duration = Duration::from_mins(30);
-
-/// When a new try is worth it while as many are being sent as may be.
-const RETRY: Duration = Duration::from_secs(10);
 
 /// Which period.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -59,8 +86,8 @@ pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body,
 /// Read a whole period as CSV
 ///
 /// Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then `position`, `rank`, `user_id`, `user_name`,
-/// `score` and `reached_at` of each. An instance sends two files at a time (503 beyond), and gives each half an hour. A file that cannot be
-/// sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
+/// `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them to one
+/// address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
 /// would take them for formulas.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores.csv", operation_id = "export_csv", tag = "reading",
@@ -102,11 +129,8 @@ async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpRe
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
     let selector = query::selector(query.period.as_deref())?;
-    let place = Arc::clone(&api.files).try_acquire_owned().map_err(|_| {
-        telemetry::count_refused("files");
-        let message = format!("{AT_A_TIME} files are being sent already");
-        Error::Unavailable { message, retry_after: RETRY }
-    })?;
+    let has_key = caller::has_key(api, request).await;
+    let slot = api.files.take(address::of(api, request).map(address::network), has_key)?;
     let export = export::begin(&api.instance.rankings, &board, &selector, format).await?;
     let (media_type, ending) = match format {
         Format::Csv => ("text/csv; charset=utf-8; header=present", "csv"),
@@ -126,7 +150,7 @@ async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpRe
     }
     let activity = request.conn_data::<Rc<Activity>>().cloned();
     let until = Instant::now() + SENT_WITHIN;
-    let sending = Sending { export, until, activity, answering: None, _place: place };
+    let sending = Sending { export, until, activity, answering: None, _slot: slot };
     Ok(response.streaming(stream::try_unfold(sending, Sending::next)))
 }
 
@@ -137,7 +161,7 @@ struct Sending {
     activity: Option<Rc<Activity>>,
     /// From the first piece on: the request counts as answered by then, and its connection would be closed for being idle.
     answering: Option<Answering>,
-    _place: OwnedSemaphorePermit,
+    _slot: Slot,
 }
 
 impl Sending {

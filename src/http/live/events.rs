@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::{
     Result,
-    delivery::live::{View, Interest},
+    delivery::live::{Interest, View},
     http::live::{PeriodEvent, StaleEvent, json},
     model::key,
 };
@@ -282,7 +282,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        delivery::live::{Overtakings, Fragment, PeriodChange},
+        delivery::live::{Fragment, Overtakings, PeriodChange},
         model::{board::Reading, period::PeriodState},
     };
 

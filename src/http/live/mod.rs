@@ -15,9 +15,10 @@ use actix_web::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::telemetry;
 use crate::{
     Error, Result,
-    delivery::live::{self, Overtaking, Rendering, Interest},
+    delivery::live::{self, Interest, Overtaking, Rendering},
     http::{
         Api,
         api::{
@@ -299,7 +300,7 @@ pub(crate) async fn subscribe(api: Data<Api>, request: HttpRequest) -> Result<Ht
     let interest = Interest { limit, users: chosen_ids(&query.users)? };
     let board = caller::readable(&api, &request, &path.board).await?;
     let network = address::of(&api, &request).map(address::network);
-    let slot = api.slots.take(network)?;
+    let slot = api.listeners.take(network).inspect_err(|_| telemetry::count_refused("listeners"))?;
     period::meant(&api.instance.rankings, &board, &selector).await?;
     let mut response = HttpResponse::Ok();
     response

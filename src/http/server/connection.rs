@@ -22,6 +22,9 @@ use crate::{http::server::tls::Stream, telemetry};
 /// How long a client may go on sending what was given up, so that it comes to read why.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// Bytes of an answer that a client takes in the time that one piece of it may wait.
+const PIECE_BYTES: usize = 32 << 10;
+
 /// Bytes of an answer that a client takes, on the average, in the time that one piece of it may wait: four pieces. Or else one that takes
 /// each piece at the last moment would have a long answer kept for it for minutes.
 const TAKEN_BYTES: u64 = 128 << 10;
@@ -173,6 +176,8 @@ pub(crate) struct Watched {
     allowed: Allowed,
     /// Since when a piece of an answer has been waiting for the client: here, or encrypted in the stream.
     blocked: Option<Instant>,
+    /// Bytes that the client has taken since.
+    taken_bytes: usize,
     /// The answer that it belongs to, or that one before it in the same answer did.
     taking: Option<Taking>,
     /// Whether reading was put off until that piece is taken.
@@ -199,6 +204,7 @@ impl Watched {
             activity: Rc::new(Activity::new(phase)),
             allowed,
             blocked: None,
+            taken_bytes: 0,
             taking: None,
             is_unread: false,
             in_turn: 0,
@@ -227,6 +233,12 @@ impl Watched {
         if let Some(taking) = &mut self.taking {
             taking.bytes += bytes as u64;
         }
+        self.taken_bytes += bytes;
+        if self.taken_bytes >= PIECE_BYTES {
+            // The next piece has as much time.
+            self.taken_bytes = 0;
+            self.blocked = self.blocked.map(|_| Instant::now());
+        }
     }
 
     /// The client takes no more at the moment.
@@ -241,6 +253,7 @@ impl Watched {
     /// The client has taken all that waited for it.
     fn go_on(&mut self, context: &Context<'_>) {
         self.blocked = None;
+        self.taken_bytes = 0;
         if self.activity.is_endless.get() {
             // Each piece is one by itself: the next may come in hours.
             self.taking = None;

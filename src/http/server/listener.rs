@@ -13,16 +13,17 @@ use futures::{Stream, stream};
 use rand::RngExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use crate::telemetry;
 use crate::{
     Error,
     access::key_cache,
     delivery::live::Subscription,
     http::{
         Api,
-        live::events::{Next, EventWriter},
+        live::events::{EventWriter, Next},
         server::{
             connection::{Activity, Streaming},
-            listener_slots::ListenerSlot,
+            slots::Slot,
         },
     },
     model::board::{Board, Reading},
@@ -55,7 +56,8 @@ pub(crate) struct Listener {
     turn: f64,
     beat_at: Instant,
     key_at: Instant,
-    _slot: ListenerSlot,
+    _slot: Slot,
+    _counted: telemetry::UnderWay,
 }
 
 /// Whether the key still works with which a stream was asked for.
@@ -74,7 +76,7 @@ impl Listener {
         request: &HttpRequest,
         board: Arc<Board>,
         subscription: Subscription,
-        slot: ListenerSlot,
+        slot: Slot,
         writer: EventWriter,
     ) -> Self {
         let now = Instant::now();
@@ -93,6 +95,7 @@ impl Listener {
             beat_at: now + api.settings.heartbeat,
             key_at: now + KEY_LOOKED_AT_EVERY,
             _slot: slot,
+            _counted: telemetry::one_more_listener(),
         }
     }
 
@@ -131,11 +134,12 @@ impl Listener {
                 Access::No => return None,
             };
             // A look may have been begun before it was known what this listener wants.
-            let is_whole = look.has(self.subscription.interest()) || (look.stale_since.is_some() && self.writer.has_begun());
+            let is_whole =
+                look.has(self.subscription.interest()) || (look.stale_since.is_some() && self.writer.has_begun());
             let has_news = may_see && is_whole && !self.writer.knows(&look);
             let next_at = self.writer.next_at().filter(|at| *at > now);
             if has_news && next_at.is_none() {
-                let slots = &self.api.slots;
+                let slots = &self.api.listeners;
                 let pace = until_turn(now.duration_since(slots.since()), slots.taken_by_all(), self.turn);
                 match self.writer.next(&look, self.subscription.interest(), now, pace).ok()? {
                     Next::Events(events) => {

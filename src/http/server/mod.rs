@@ -1,12 +1,12 @@
 //! Connections: TLS, timeouts, limits, addresses.
 
 pub(crate) mod address;
+pub(crate) mod body_memory;
+pub(crate) mod chunks;
 pub(crate) mod connection;
 pub(crate) mod cors;
 pub(crate) mod listener;
 pub(crate) mod observe;
-pub(crate) mod chunks;
 pub(crate) mod rate;
-pub(crate) mod body_memory;
-pub(crate) mod listener_slots;
+pub(crate) mod slots;
 pub(crate) mod tls;

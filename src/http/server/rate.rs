@@ -29,7 +29,7 @@ use governor::{
 };
 
 use crate::{
-    access::key_cache::{self, Known, CachedKey},
+    access::key_cache::{self, CachedKey, Known},
     http::{
         Api,
         extract::{caller, signature},

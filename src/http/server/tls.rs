@@ -33,7 +33,7 @@ pub(crate) const RENEWED_EVERY: Duration = Duration::from_secs(2);
 /// What is offered and taken of protocols above TLS (RFC 7301).
 const HTTP_1: &[u8] = b"http/1.1";
 
-/// Bytes that a connection keeps of an answer until the client takes them: as many as come at a time (see [`crate::http::server::pieces`]).
+/// Bytes that a connection keeps of an answer until the client takes them: as many as come at a time (see [`crate::http::server::chunks`]).
 const WAITING_BYTES: usize = 32 << 10;
 
 /// A certificate that proves to clients whom they talk to, and the files that it came from.

@@ -1,5 +1,7 @@
 //! A client that takes a file late, and knows what of it came.
 
+use std::time::Duration;
+
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
@@ -12,6 +14,8 @@ use crate::support::Serve;
 pub struct Slow {
     stream: TcpStream,
     head: String,
+    /// Bytes of the body that were read already.
+    read: Vec<u8>,
 }
 
 /// What came.
@@ -38,7 +42,7 @@ impl Slow {
         let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 200 "), "{head}");
         assert!(head.contains("transfer-encoding: chunked"), "{head}");
-        Self { stream, head }
+        Self { stream, head, read: Vec::new() }
     }
 
     /// The value of a header.
@@ -46,9 +50,20 @@ impl Slow {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap()
     }
 
+    /// Reads `size` bytes at a time, `times` times, waiting in between.
+    pub async fn trickle(&mut self, size: usize, every: Duration, times: usize) {
+        let mut ticks = tokio::time::interval(every);
+        for _ in 0..times {
+            ticks.tick().await;
+            let mut part = vec![0; size];
+            self.stream.read_exact(&mut part).await.expect("the file goes on");
+            self.read.append(&mut part);
+        }
+    }
+
     /// All that still comes.
     pub async fn rest(&mut self) -> Taken {
-        let (mut bytes, mut part) = (Vec::new(), vec![0; 65_536]);
+        let (mut bytes, mut part) = (std::mem::take(&mut self.read), vec![0; 65_536]);
         let mut text = Vec::new();
         loop {
             // A reset is an end as well.
@@ -67,6 +82,9 @@ impl Slow {
             }
             bytes.drain(..from);
             if length == 0 {
+                if let Some((_, begin)) = chunk(&bytes) {
+                    text.extend_from_slice(&bytes[begin..]);
+                }
                 // A chunk may end within a letter, the file may not.
                 return Taken { text: String::from_utf8_lossy(&text).into_owned(), is_whole: false };
             }

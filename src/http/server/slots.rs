@@ -1,4 +1,4 @@
-//! How many listeners there may be: each holds a connection for as long as it likes.
+//! Limits for requests that hold their connection for long: listeners, and downloads of whole periods.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -10,14 +10,16 @@ use std::{
 
 use tokio::time::Instant;
 
-use crate::{Error, Result, telemetry};
+use crate::{Error, Result};
 
-/// When a listener that was too many for its address may come again: others leave when they please.
-const COME_AGAIN: Duration = Duration::from_secs(10);
+/// When a request that was refused may be retried: others end when they please.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Places for listeners.
+/// A limit, and a lower one for each network.
 #[derive(Debug)]
-pub(crate) struct ListenerSlots {
+pub(crate) struct Slots {
+    /// What they are for, as errors say it.
+    kind: &'static str,
     most: usize,
     most_of_network: Option<NonZero<usize>>,
     taken: Mutex<Taken>,
@@ -30,39 +32,37 @@ struct Taken {
     of_networks: HashMap<IpAddr, usize>,
 }
 
-/// A listener's place, until it is dropped.
+/// One of the places, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct ListenerSlot {
-    slots: Arc<ListenerSlots>,
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
     network: Option<IpAddr>,
-    _counted: telemetry::UnderWay,
 }
 
-impl ListenerSlots {
+impl Slots {
     /// So many places, and so many for each network, if those are limited.
-    pub(crate) fn new(most: usize, most_of_network: Option<NonZero<usize>>) -> Arc<Self> {
-        Arc::new(Self { most, most_of_network, taken: Mutex::default(), since: Instant::now() })
+    pub(crate) fn new(kind: &'static str, most: usize, most_of_network: Option<NonZero<usize>>) -> Arc<Self> {
+        Arc::new(Self { kind, most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
     /// A place. [`Error::Unavailable`] when all are taken, [`Error::TooMany`] when `network` has all that it may have.
-    pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<ListenerSlot> {
+    pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot> {
         let mut taken = self.taken();
         if taken.all >= self.most {
-            telemetry::count_refused("listeners");
-            return Err(Error::unavailable("as many listen to this instance as may"));
+            let message = format!("this instance serves as many {} as it may", self.kind);
+            return Err(Error::Unavailable { message, retry_after: RETRY_AFTER });
         }
         if let Some(network) = network {
             let of_network = taken.of_networks.entry(network).or_default();
             if self.most_of_network.is_some_and(|most| *of_network >= most.get()) {
-                telemetry::count_refused("listeners");
-                let message = format!("as many listen from address {network} as may");
-                return Err(Error::TooMany { message, retry_after: COME_AGAIN });
+                let message = format!("address {network} has as many {} as it may", self.kind);
+                return Err(Error::TooMany { message, retry_after: RETRY_AFTER });
             }
             *of_network += 1;
         }
         taken.all += 1;
         drop(taken);
-        Ok(ListenerSlot { slots: Arc::clone(self), network, _counted: telemetry::one_more_listener() })
+        Ok(Slot { slots: Arc::clone(self), network })
     }
 
     /// When they were made.
@@ -70,7 +70,7 @@ impl ListenerSlots {
         self.since
     }
 
-    /// How many listen.
+    /// How many are taken.
     pub(crate) fn taken_by_all(&self) -> usize {
         self.taken().all
     }
@@ -80,7 +80,7 @@ impl ListenerSlots {
     }
 }
 
-impl Drop for ListenerSlot {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut taken = self.slots.taken();
         taken.all -= 1;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn places_are_given_back() {
-        let slots = ListenerSlots::new(3, NonZero::new(2));
+        let slots = Slots::new("listeners", 3, NonZero::new(2));
         let of = |n: u8| slots.take(Some(IpAddr::from([192, 0, 2, n])));
         let (one, two) = (of(1), of(1));
         assert!(one.is_ok() && two.is_ok());
