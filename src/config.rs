@@ -194,6 +194,10 @@ pub struct InstanceFlags {
     #[arg(value_parser = clap::value_parser!(u32).range(1..=300))]
     heartbeat: u32,
 
+    /// Accept avatars with an http address, too; otherwise only https
+    #[arg(long, env = "CENTILE_ALLOW_HTTP_AVATARS", value_parser = FalseyValueParser::new())]
+    allow_http_avatars: bool,
+
     /// Seconds that the head of a request may take to arrive, its body, and 32 KiB of its answer to be taken
     #[arg(long, env = "CENTILE_CLIENT_TIMEOUT", value_name = "SECONDS", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3_600))]
@@ -304,6 +308,7 @@ impl InstanceFlags {
             listeners: self.listeners,
             address_listeners: NonZero::new(self.address_listeners),
             heartbeat: Duration::from_secs(self.heartbeat.into()),
+            allows_http_avatars: self.allow_http_avatars,
             client_timeout: Duration::from_secs(self.client_timeout.into()),
             key_rate: Rate::new(self.key_rate, self.key_burst),
             address_rate: Rate::new(self.address_rate, self.address_burst),

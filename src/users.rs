@@ -1,9 +1,12 @@
 //! Players: profiles, bans, and erasure.
 
+use hyper::Uri;
+
 use crate::{
     Error, Result, boards,
     model::{
         act::{Act, Actor},
+        board::BoardSlug,
         user::{METADATA_MAX_BYTES, Profile, User, UserId, check_text},
     },
     ranking::Rankings,
@@ -13,13 +16,28 @@ use crate::{
 /// Frozen tops that are changed in one transaction when a player is forgotten: a tenth of a second or two.
 const TOPS_AT_ONCE: i32 = 100;
 
-/// Makes or changes a user; tells whether it was made.
-pub async fn put(store: &Store, user_id: &UserId, profile: Profile) -> Result<(User, bool)> {
+/// Who changes a profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Editor<'a> {
+    /// Named in the audit log; needed where boards are.
+    pub actor: Option<&'a Actor>,
+    /// Boards whose players may be changed; none for all boards.
+    pub boards: &'a [BoardSlug],
+    /// Whether avatars may have an http address.
+    pub allows_http_avatars: bool,
+}
+
+/// Makes or changes a user. Returns whether it was made.
+///
+/// [`Error::Forbidden`] if the user has scores, and none on the boards of an editor who is limited to
+/// some. [`Error::Conflict`] if the user was erased.
+pub async fn put(store: &Store, user_id: &UserId, profile: Profile, editor: Editor<'_>) -> Result<(User, bool)> {
     if let Some(name) = &profile.name {
         check_text("name", name, 128)?;
     }
     if let Some(avatar) = profile.avatar.as_deref().filter(|avatar| !avatar.is_empty()) {
         check_text("avatar", avatar, 1_024)?;
+        check_avatar(avatar, editor.allows_http_avatars)?;
     }
     if let Some(metadata) = &profile.metadata {
         if !metadata.is_object() {
@@ -34,8 +52,19 @@ pub async fn put(store: &Store, user_id: &UserId, profile: Profile) -> Result<(U
             return Err(Error::invalid("metadata", "must not hold U+0000"));
         }
     }
-    let made = store.put_user(user_id.as_str(), &profile).await?;
+    let boards: Vec<String> = editor.boards.iter().map(ToString::to_string).collect();
+    let made = store.put_user(user_id.as_str(), &profile, editor.actor, &boards).await?;
     Ok((find(store, user_id).await?, made))
+}
+
+/// Refuses an avatar that is not an address of a web server.
+fn check_avatar(avatar: &str, allows_http: bool) -> Result<()> {
+    let uri = avatar.parse::<Uri>().ok().filter(|uri| uri.authority().is_some_and(|host| !host.host().is_empty()));
+    match uri.as_ref().and_then(Uri::scheme_str) {
+        Some("https") => Ok(()),
+        Some("http") if allows_http => Ok(()),
+        _ => Err(Error::invalid("avatar", "must be an https address, such as https://example.com/ada.png")),
+    }
 }
 
 /// The user of this id. [`Error::NotFound`] when there is none.

@@ -1,5 +1,6 @@
 -- Keeps a new API key: its id, and of its secret the SHA-256; of a key that signs its requests also what it signs with, sealed. A
--- client has two keys that work at most, so that one can take the other's place while both do.
+-- client has two keys that work at most, so that one can take the other's place while both do. No
+-- boards: a key for all of them.
 CREATE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
     p_actor text DEFAULT session_user, p_signing_secret bytea DEFAULT NULL)
@@ -14,6 +15,8 @@ BEGIN
     SELECT min(slug) INTO v_unknown FROM unnest(p_boards) AS slug WHERE NOT EXISTS (SELECT FROM centile_store.boards b WHERE b.slug = slug.slug);
     IF v_unknown IS NOT NULL THEN
         RAISE EXCEPTION 'no board %', quote_literal(v_unknown) USING ERRCODE = 'CB404', DETAIL = 'board';
+    ELSIF cardinality(p_boards) <> (SELECT count(DISTINCT slug) FROM unnest(p_boards) AS slug) THEN
+        RAISE EXCEPTION 'a board is named twice' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_role = 'admin' AND p_boards <> '{}' THEN
         RAISE EXCEPTION 'an admin key is for all boards' USING ERRCODE = 'CB422', DETAIL = 'boards';
     ELSIF p_expires_at <= clock_timestamp() THEN

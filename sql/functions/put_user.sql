@@ -1,23 +1,39 @@
 -- Makes or changes a user. p_set_avatar tells an avatar to be removed from one to be left alone.
+--
+-- p_boards: the boards of a key that is limited to some. It may change users without scores and users with scores on
+-- these boards, and what it changes is noted in the audit log: the names of the fields, since erased users must leave no trace.
 CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
-    p_metadata jsonb DEFAULT NULL, OUT made boolean)
+    p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', OUT made boolean)
 LANGUAGE plpgsql VOLATILE
 AS $$
+DECLARE
+    v_revision bigint;
+    v_user     centile_store.users;
 BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
-        WITH revision AS (
-            UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision)
-        UPDATE centile_store.users u
-        SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
-            metadata = coalesce(p_metadata, u.metadata), profile_revision = r.revision
-        FROM revision r
-        WHERE u.external_id = p_user;
-        -- Whoever was there was being erased: from now on nobody has the id.
+        UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
+        SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR UPDATE;
+        -- Otherwise the user was being erased: from now on nobody has the id.
         EXIT WHEN FOUND;
     END LOOP;
+    IF v_user.erased_at IS NOT NULL THEN
+        RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
+    END IF;
+    IF p_boards <> '{}' AND NOT made THEN
+        IF NOT centile_store.has_scores(v_user.id, p_boards) AND centile_store.has_scores(v_user.id, NULL) THEN
+            RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
+        END IF;
+        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', jsonb_build_object('fields', array_remove(ARRAY[
+            CASE WHEN p_name IS NOT NULL THEN 'name' END, CASE WHEN p_set_avatar THEN 'avatar' END, CASE WHEN p_metadata IS NOT NULL THEN 'metadata' END], NULL)),
+            NULL, v_user.id);
+    END IF;
+    UPDATE centile_store.users u
+    SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
+        metadata = coalesce(p_metadata, u.metadata), profile_revision = v_revision
+    WHERE u.id = v_user.id;
 END
 $$;
 
-COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb) IS
+COMMENT ON FUNCTION centile.put_user(text, text, text, boolean, jsonb, text, text[]) IS
 'Sets a user''s name, avatar and metadata, and says whether the user is new. Example: SELECT centile.put_user(''ann'', ''Ann'', p_metadata => ''{"team": "red"}'');';

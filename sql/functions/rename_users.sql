@@ -13,7 +13,7 @@ BEGIN
           FROM unnest(p_external_ids, p_names) WITH ORDINALITY AS x (external_id, name, ordinal)
           WHERE name IS NOT NULL
           ORDER BY external_id, ordinal DESC) n
-    WHERE u.external_id = n.external_id AND u.name <> n.name;
+    WHERE u.external_id = n.external_id AND u.name <> n.name AND u.erased_at IS NULL;
     GET DIAGNOSTICS v_changed = ROW_COUNT;
     RETURN v_changed;
 END

@@ -15,7 +15,7 @@ use crate::{
     config::{Config, value},
     instance::Instance,
     model::user::{Profile, User, UserId},
-    users,
+    users::{self, Editor},
 };
 
 /// What can be done with players.
@@ -98,7 +98,8 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
             // An empty address is none.
             let avatar = if no_avatar { Some(String::new()) } else { avatar };
             let profile = Profile { name, avatar, metadata: metadata.map(Value::Object) };
-            let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile).await;
+            let editor = Editor { actor: None, boards: &[], allows_http_avatars: true };
+            let put = async |instance: &Instance| users::put(&instance.store, &player.user_id, profile, editor).await;
             let (user, is_new) = with_service(config, put).await?;
             let done = if is_new { "made" } else { "changed" };
             output::print(format!("player {} ({}) {done}", user.user_id, user.name))

@@ -7,7 +7,8 @@ use crate::{Error, Result};
 /// Most bytes of a user's metadata, as JSON.
 pub(crate) const METADATA_MAX_BYTES: usize = 8_192;
 
-/// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters.
+/// The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Not `.` or
+/// `..`: clients remove these from paths.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UserId(String);
 
@@ -23,7 +24,11 @@ impl FromStr for UserId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        check_text("user_id", text, 128).map(|()| Self(text.to_owned()))
+        check_text("user_id", text, 128)?;
+        if [".", ".."].contains(&text) {
+            return Err(Error::invalid("user_id", "must not be . or .., which no URL can address"));
+        }
+        Ok(Self(text.to_owned()))
     }
 }
 

@@ -89,6 +89,7 @@ impl From<sqlx::Error> for Error {
                 // The other hints are for people at psql.
                 hint: hint.filter(|_| ["period", "entry"].contains(&detail)).map(str::to_owned),
             },
+            "CB403" => Self::Forbidden(message.to_owned()),
             "CB409" => Self::Conflict(message.to_owned()),
             "CB422" => Self::invalid(detail, hint.map_or(message.to_owned(), |hint| format!("{message}. {hint}"))),
             "22003" => Self::Conflict("the score would leave the range of 64 bits".to_owned()),

@@ -34,16 +34,25 @@ impl Store {
         Ok(())
     }
 
-    /// Makes or changes a user; tells whether it was made.
-    pub(crate) async fn put_user(&self, user_id: &str, profile: &Profile) -> Result<bool> {
+    /// Makes or changes a user; tells whether it was made. `boards` limits whom the actor may change;
+    /// none for all boards.
+    pub(crate) async fn put_user(
+        &self,
+        user_id: &str,
+        profile: &Profile,
+        actor: Option<&Actor>,
+        boards: &[String],
+    ) -> Result<bool> {
         let avatar = profile.avatar.as_deref();
         let made = sqlx::query_scalar!(
-            r#"SELECT centile.put_user($1, $2, $3, $4, $5) AS "made!""#,
+            r#"SELECT centile.put_user($1, $2, $3, $4, $5, $6, $7) AS "made!""#,
             user_id,
             profile.name,
             avatar.filter(|address| !address.is_empty()),
             avatar.is_some(),
             profile.metadata,
+            actor.map(Actor::as_str),
+            boards,
         )
         .fetch_one(&self.writers)
         .await?;

@@ -5,6 +5,7 @@ mod ban;
 pub mod erase;
 mod forget;
 mod keys;
+mod limited;
 mod lookups;
 
 use std::collections::BTreeSet;
@@ -95,7 +96,7 @@ pub async fn prepared(site: &Site, method: &Method, path: &str, transaction_id: 
         ("POST", "/v1/boards/{board}/scores" | "/v1/scores") => {
             json!({"user_id": "ada", "points": 1, "id": format!("{number}")})
         }
-        ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader"}),
+        ("POST", "/v1/keys") => json!({"name": format!("made {number}"), "role": "reader", "all_boards": true}),
         ("PUT", _) => json!({"name": format!("Ada {number}")}),
         _ => Value::Null,
     };
@@ -136,7 +137,8 @@ async fn request(site: &Site, method: &Method, path: &str, transaction_id: i64, 
 /// The id of a key that nobody needs.
 async fn spare_key(site: &Site) -> String {
     let name = format!("spare {}", next_number());
-    let made = site.admin(Method::POST, "/v1/keys", json!({"name": name, "role": "reader"})).await.is(201);
+    let made =
+        site.admin(Method::POST, "/v1/keys", json!({"name": name, "role": "reader", "all_boards": true})).await.is(201);
     made["id"].as_str().unwrap().to_owned()
 }
 

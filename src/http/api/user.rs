@@ -23,7 +23,7 @@ use crate::{
         act::{Act, Actor},
         user::{Profile, User},
     },
-    users,
+    users::{self, Editor},
 };
 
 /// What is to be known of a player; what is absent stays.
@@ -103,7 +103,8 @@ impl From<User> for UserResponse {
 
 /// Make or change a player
 ///
-/// Needs a server key or an admin key: a game server names its players.
+/// Needs a server key or an admin key. A key that is for some boards changes players without scores and
+/// players of these boards. An avatar is an https address.
 #[utoipa::path(
     put, path = "/v1/users/{user_id}", operation_id = "put_user", tag = "players", security(("key" = [])),
     params(UserPath), request_body = PutUser,
@@ -114,11 +115,16 @@ impl From<User> for UserResponse {
     ),
 )]
 pub(crate) async fn put(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    caller::server(&api, &request).await?;
+    let key = caller::server(&api, &request).await?;
     let UserPath { user_id } = UserPath::of(&request)?;
     query::none(&request)?;
     let profile: PutUser = body::json(&api, &request, payload).await?;
-    let (user, is_new) = users::put(&api.instance.store, &user_id, profile.into()).await?;
+    let editor = Editor {
+        actor: Some(&Actor::from(&*key)),
+        boards: &key.boards,
+        allows_http_avatars: api.settings.allows_http_avatars,
+    };
+    let (user, is_new) = users::put(&api.instance.store, &user_id, profile.into(), editor).await?;
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     Ok(reply::written(status, &UserResponse::from(user)))
 }

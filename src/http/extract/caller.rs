@@ -101,9 +101,16 @@ pub(crate) async fn readable_boards(api: &Api, request: &HttpRequest) -> Result<
     Ok(boards)
 }
 
-/// Refuses a request without a key of a game server, or of an admin.
-pub(crate) async fn server(api: &Api, request: &HttpRequest) -> Result<()> {
-    authenticated(api, request).await?.may_serve()
+/// Whether the request has a key that works.
+pub(crate) async fn has_key(api: &Api, request: &HttpRequest) -> bool {
+    request.headers().contains_key(header::AUTHORIZATION) && authenticated(api, request).await.is_ok()
+}
+
+/// The key of a game server or of an admin. [`Error::Forbidden`] when it is another kind of key.
+pub(crate) async fn server(api: &Api, request: &HttpRequest) -> Result<Arc<Key>> {
+    let key = authenticated(api, request).await?;
+    key.may_serve()?;
+    Ok(key)
 }
 
 /// Whoever sent `request` with an admin key. [`Error::Forbidden`] when it is another kind of key.
