@@ -182,6 +182,8 @@ async fn an_event_that_cannot_be() {
         (r#"{"user_id":"a","points":1.5}"#, 422, "points"),
         (r#"{"user_id":"a","points":1e-1}"#, 422, "points"),
         (r#"{"user_id":"a","points":9007199254740993.0}"#, 422, "points"),
+        (r#"{"user_id":"a","points":4503599627370497.5}"#, 422, "points"),
+        (r#"{"user_id":"a","points":1e-400}"#, 422, "points"),
         (r#"{"user_id":"a","points":1e400}"#, 422, "points"),
         (r#"{"user_id":"a","points":1.1e1}"#, 422, "points"),
         (r#"{"user_id":"a","points":"1"}"#, 422, "points"),

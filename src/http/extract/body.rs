@@ -2,14 +2,15 @@
 //!
 //! What is not JSON is malformed (400); JSON that the call cannot take is invalid (422).
 
-use std::{fmt, marker::PhantomData, ops::Deref};
+use std::ops::Deref;
 
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use futures::StreamExt as _;
 use serde::{
     Deserialize, Deserializer,
-    de::{self, DeserializeOwned, IgnoredAny, Unexpected, Visitor},
+    de::{self, DeserializeOwned, IgnoredAny, Unexpected},
 };
+use serde_json::value::RawValue;
 use serde_path_to_error::Path;
 use tokio::time::timeout;
 
@@ -205,7 +206,11 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T> {
 
 /// Why a value was refused, naming the field: where serde stood (`path`), or what it names itself; `whole` for neither.
 pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
-    let path = path.to_string();
+    // serde_path_to_error writes `?` for a segment that it does not know.
+    let path = match path.to_string().trim_end_matches('?').trim_end_matches('.') {
+        "" => ".".to_owned(),
+        known => known.to_owned(),
+    };
     // serde stands at the whole when a field of it is missing or repeated, and names that field in its message only.
     let named = ["missing field `", "duplicate field `"].into_iter().find_map(|start| message.strip_prefix(start));
     let field = match (path.as_str(), named.and_then(|rest| rest.split('`').next())) {
@@ -217,47 +222,62 @@ pub(crate) fn refusal(whole: &str, path: &Path, message: &str) -> Error {
     Error::invalid(field, message)
 }
 
-/// A whole JSON number, as JSON Schema has it: `1000`, `1000.0` and `1e3` are the same one; `1.5` and `"5"` are none. Written with fraction
-/// or exponent it is read as a double, as everywhere (RFC 8259, section 6), and so refused from 2⁵³ on, where doubles stand for
-/// more than one whole number; written in digits alone it may be anything that fits a `T`.
+/// A whole JSON number, as JSON Schema has it: `1000`, `1000.0` and `1e3` are the same one; `1.5` and `"5"` are none. In digits alone it
+/// may be anything that fits a `T`. With a fraction or an exponent it is refused from 2⁵³ on: most programs read such a number as a
+/// double, which stands for more than one whole number there (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Integer<T = i64>(pub(crate) T);
 
 impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
+    /// Reads the number's text: a double has been rounded, and may be whole where the number is not.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_i64(IntegerVisitor(PhantomData))
+        let text = <&RawValue>::deserialize(deserializer)?.get();
+        let expected = format!("a whole number of {} bits", 8 * size_of::<T>());
+        let refused = |unexpected: Unexpected<'_>| de::Error::invalid_value(unexpected, &expected.as_str());
+        if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+            return Err(de::Error::invalid_type(unexpected(text), &expected.as_str()));
+        }
+        let number = match text.parse::<i64>() {
+            Ok(number) => number,
+            Err(_) if !text.contains(['.', 'e', 'E']) => {
+                return Err(refused(Unexpected::Other(&format!("integer `{text}`"))));
+            }
+            Err(_) => whole(text).ok_or_else(|| {
+                let number = format!("floating point `{text}`");
+                de::Error::invalid_type(Unexpected::Other(&number), &expected.as_str())
+            })?,
+        };
+        T::try_from(number).map(Integer).map_err(|_| refused(Unexpected::Signed(number)))
     }
 }
 
-struct IntegerVisitor<T>(PhantomData<T>);
-
-impl<T: TryFrom<i64>> Visitor<'_> for IntegerVisitor<T> {
-    type Value = Integer<T>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "a whole number of {} bits", 8 * size_of::<T>())
+/// The value of a JSON number with a fraction or an exponent. `None` if it is not whole, or 2⁵³ or more.
+fn whole(text: &str) -> Option<i64> {
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (digits, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let is_negative = digits.starts_with('-');
+    let digits = format!("{}{fraction}", digits.trim_start_matches('-'));
+    let significant = digits.trim_matches('0');
+    if significant.is_empty() {
+        return Some(0);
     }
+    // Zeros at the end, by which the value is larger than its significant digits.
+    let trailing = digits.len() - digits.trim_end_matches('0').len();
+    let zeros = exponent.parse::<i64>().ok()? + i64::try_from(trailing).ok()? - i64::try_from(fraction.len()).ok()?;
+    let power = 10_i64.checked_pow(u32::try_from(zeros).ok()?)?;
+    let value = significant.parse::<i64>().ok()?.checked_mul(power)?;
+    (value <= DEFAULT_POINTS_BOUND).then_some(if is_negative { -value } else { value })
+}
 
-    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Integer<T>, E> {
-        T::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
-    }
-
-    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Integer<T>, E> {
-        let signed = i64::try_from(value).map_err(|_| E::invalid_value(Unexpected::Unsigned(value), &self))?;
-        self.visit_i64(signed)
-    }
-
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_precision_loss,
-        reason = "whole, and within what a double keeps exactly"
-    )]
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Integer<T>, E> {
-        if value.fract() == 0.0 && value.abs() <= DEFAULT_POINTS_BOUND as f64 {
-            self.visit_i64(value as i64)
-        } else {
-            Err(E::invalid_type(Unexpected::Float(value), &self))
-        }
+/// What a JSON value is that is no number.
+fn unexpected(text: &str) -> Unexpected<'_> {
+    match text.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(text).map_or(Unexpected::Other("string"), Unexpected::Str),
+        Some(b't') => Unexpected::Bool(true),
+        Some(b'f') => Unexpected::Bool(false),
+        Some(b'[') => Unexpected::Seq,
+        Some(b'{') => Unexpected::Map,
+        _ => Unexpected::Unit,
     }
 }
 
@@ -351,11 +371,15 @@ mod tests {
         let cases = [
             (r#"{"points":"5"}"#, "points", "invalid type: string \"5\", expected a whole number of 64 bits"),
             (r#"{"points":1.5}"#, "points", "floating point `1.5`, expected a whole number"),
-            (r#"{"points":1e-3}"#, "points", "floating point `0.001`"),
+            (r#"{"points":1e-3}"#, "points", "floating point `1e-3`"),
+            // As doubles these are whole.
+            (r#"{"points":4503599627370497.5}"#, "points", "floating point `4503599627370497.5`"),
+            (r#"{"points":1.00000000000000000001}"#, "points", "floating point"),
+            (r#"{"points":1e-400}"#, "points", "floating point `1e-400`"),
             (r#"{"points":9007199254740992.0}"#, "points", "floating point"),
             (r#"{"points":-9007199254740993e0}"#, "points", "floating point"),
             (r#"{"points":1e30}"#, "points", "floating point"),
-            (r#"{"points":1e400}"#, "points", "number out of range"),
+            (r#"{"points":1e400}"#, "points", "floating point `1e400`"),
             (r#"{"points":null}"#, "points", "null"),
             (r#"{"points":9223372036854775808}"#, "points", "integer `9223372036854775808`"),
             (r#"{"points":100000000000000000000}"#, "points", "expected a whole number"),
