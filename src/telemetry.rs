@@ -248,7 +248,10 @@ fn describe() {
     describe_histogram!(BATCH_TIME, "Time that a batch takes in PostgreSQL, with its commit.");
     describe_gauge!("centile_queue_events", "Events that wait for their lane's writer, or are with it.");
     describe_gauge!("centile_postgres_connections", "Connections to PostgreSQL, by pool and state.");
-    describe_gauge!("centile_redis_breaker_open", "Whether Redis failed so often that it is left alone for the moment.");
+    describe_gauge!(
+        "centile_redis_breaker_open",
+        "Whether Redis failed so often that it is left alone for the moment."
+    );
     describe_counter!(READS, "Reads of what may be cached, by kind and by where it was found.");
     describe_histogram!(TOP_AGE, "How long before its answer a top was last seen to be current.");
     describe_counter!(SHARED_READS, "Reads of the cache that instances share, by kind and result.");

@@ -70,7 +70,7 @@ async fn measure_all(bench: &Bench, weeks: &[Week], small: &Week, report: &mut R
 
     let players = report.size.players;
     let serve = Serve::start(bench, &["--no-maintenance"])?;
-    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     let scores =
         || Load::start(SCORES_PER_SECOND, load::scores(&serve.address, BOARD, key.trim(), load::anyone(players)));
 

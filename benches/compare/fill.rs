@@ -114,5 +114,5 @@ fn fill_centile(bench: &Bench, site: &Site, file: &Path) -> Outcome<String> {
     centile(&["migrate"])?;
     centile(&["board", "create", BOARD, "--periods", "all_time,week,month"])?;
     fill_from_file(bench, &site.database, BOARD, file)?;
-    Ok(centile(&["key", "create", "--name", "bench", "--role", "server"])?.trim().to_owned())
+    Ok(centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?.trim().to_owned())
 }

@@ -125,7 +125,7 @@ async fn measure(bench: &Bench, dir: &Path, arguments: &Arguments) -> Outcome<()
         median(few.answers) / median(many.answers)
     );
 
-    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     let writes = Load::start(500, load::scores(&serve.address, many.name, key.trim(), load::anyone(many.players)));
     let reads = Load::start(200, load::ranks(&serve.address, many.name, "week", 4, many.players));
     tokio::time::sleep(LOAD).await;

@@ -83,7 +83,7 @@ async fn grow(bench: &Bench, spread: Spread, players: u64) -> Outcome<Grown> {
     let [mode, order, ties] = spread.rules();
     let rules = ["board", "create", board, "--mode", mode, "--order", order, "--ties", ties, "--periods", "all_time"];
     bench.centile(&[&rules, spread.hints()].concat())?;
-    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     let serve = Serve::start(bench, &[])?;
     let sender = Sender::new(&serve.address, board, key.trim());
     let mut random = StdRng::seed_from_u64(SEED);

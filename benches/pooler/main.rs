@@ -58,7 +58,7 @@ async fn main() -> Outcome<()> {
         let direct = bench.servers.database_url();
         let pooler = Pooler::start(dir.join("pooler"), &direct, SESSIONS, "");
         let through = pooler.instead(&direct);
-        let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+        let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
         let stretch = Duration::from_secs(seconds.into());
         let mut runs = [KINDS.map(|_| Vec::new()), KINDS.map(|_| Vec::new())];
         for round in 0..rounds {

@@ -159,7 +159,7 @@ async fn measure(dir: &Path, variant: &Variant, players: u32, stretch: Duration)
 
 async fn load(bench: &Bench, players: u32, stretch: Duration) -> Outcome<Run> {
     let serve = Serve::start(bench, &[])?;
-    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     let (accepted, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let client = reqwest::Client::new();
     let begin = Instant::now();

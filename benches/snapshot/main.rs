@@ -44,7 +44,7 @@ async fn main() -> Outcome<()> {
 async fn measure(bench: &Bench, players: u32, stretch: Duration, (scores, ranks): (u32, u32)) -> Outcome<()> {
     common::fill(bench, BOARD, players)?;
     let serve = Serve::start(bench, &[])?;
-    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server"])?;
+    let key = bench.centile(&["key", "create", "--name", "bench", "--role", "server", "--all-boards"])?;
     println!(
         "{}\n{players} players, all_time, week and month; {scores} scores/s and {ranks} ranks/s, open loop\n",
         bench.machine()?

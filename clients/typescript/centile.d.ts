@@ -307,8 +307,8 @@ export interface paths {
         /**
          * Read a whole period as CSV
          * @description Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then `position`, `rank`, `user_id`, `user_name`,
-         *     `score` and `reached_at` of each. An instance sends two files at a time (503 beyond), and gives each half an hour. A file that cannot be
-         *     sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
+         *     `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them to one
+         *     address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
          *     would take them for formulas.
          */
         get: operations["export_csv"];
@@ -540,7 +540,8 @@ export interface paths {
         get: operations["show_user"];
         /**
          * Make or change a player
-         * @description Needs a server key or an admin key: a game server names its players.
+         * @description Needs a server key or an admin key. A key that is for some boards changes players without scores and
+         *     players of these boards. An avatar is an https address.
          */
         put: operations["put_user"];
         post?: never;
@@ -958,13 +959,15 @@ export interface components {
         };
         /** @description What a new key is to be. */
         CreateKey: {
+            /** @description Whether the key is for all boards. An admin key always is. */
+            all_boards?: boolean;
             /**
-             * @description Boards that it is for; all when absent or empty. An admin key is for all.
+             * @description Boards of the key, each once. Absent for a key for all boards, and for an admin key.
              * @example [
              *       "arena"
              *     ]
              */
-            boards?: components["schemas"]["BoardName"][];
+            boards?: components["schemas"]["BoardName"][] | null;
             /**
              * Format: date-time
              * @description When it stops working; never when absent.
@@ -1012,8 +1015,8 @@ export interface components {
         /** @description One scoring event. */
         EventRequest: {
             /**
-             * @description The caller's id of the event, up to 128 bytes, that makes it safe to send again: the same content is answered as
-             *     the first time and changes nothing, other content is refused. Needed with a key that signs.
+             * @description The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries safe: the same
+             *     content is answered as the first time and changes nothing, other content is refused. Required with a key that signs.
              * @example match-7:ada
              */
             id?: string | null;
@@ -1303,8 +1306,8 @@ export interface components {
          */
         Order: "desc" | "asc";
         /**
-         * @description `overtaken`: whom the chosen players passed, and who passed them, since the event before. Told are those that are certain from what is known
-         *     of both states: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
+         * @description `overtaken`: whom the chosen players passed, and who passed them, since the event before. Only what is certain from both states
+         *     is sent: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the nearest twenty.
          */
         OvertakenEvent: components["schemas"]["RankingResponse"] & {
             /** @description Each pair of a look once, oldest look first. */

@@ -50,9 +50,12 @@ pub(super) struct Create {
     /// What it may do: read boards that ask for a key; write scores and name players, too; or everything
     #[arg(long, value_enum)]
     role: Role,
-    /// A board that it is for, again for each; all boards unless given
+    /// A board of the key; repeat the flag for each
     #[arg(long = "board", value_name = "SLUG", value_parser = value::<BoardSlug>)]
     boards: Vec<BoardSlug>,
+    /// Make a key for all boards; an admin key always is
+    #[arg(long)]
+    all_boards: bool,
     /// Has each of its requests signed with a secret of its own, which `CENTILE_MASTER_KEY` seals in the database
     #[arg(long)]
     signed: bool,
@@ -103,7 +106,12 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
     match command {
         Command::Create(create) => {
             let (by, expires_at) = (create.by.actor()?, create.expiry()?);
-            let Create { name, role, boards, signed, json, .. } = create;
+            let Create { name, role, boards, all_boards, signed, json, .. } = create;
+            let given = !boards.is_empty();
+            if role != Role::Admin && !given && !all_boards {
+                return Err(Error::invalid("boards", "is missing: name a board, or give --all-boards"));
+            }
+            let boards = NewKey::boards(role, given.then_some(boards), all_boards)?;
             let new = NewKey { name, role, boards, signed, expires_at };
             let (key, secrets) =
                 with_service(config, async |instance| key::create(&instance.keys, new, &by).await).await?;
@@ -135,7 +143,7 @@ pub(super) async fn run(config: &Config, command: Command) -> Result<()> {
                 return output::print_json(&keys.iter().map(Line::from).collect::<Vec<_>>());
             }
             if keys.is_empty() {
-                output::note("There are no keys yet: centile key create --name NAME --role server");
+                output::note("There are no keys yet: centile key create --name NAME --role server --all-boards");
             }
             let head = ["ID", "NAME", "ROLE", "BOARDS", "STATE", "SIGNS", "MADE", "EXPIRES", "LAST USED"];
             output::print(table(head, keys.iter().map(row).collect()))

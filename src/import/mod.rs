@@ -55,7 +55,7 @@ pub(crate) struct Line {
 /// Imports all that `source`, called `name`, has. Until it has ended, no period of the board is closed. Lines that cannot be taken go to `rejects`; `progress` can be watched meanwhile and has
 /// the final counts afterwards. An error ends the import where it is: what was accepted by then stays, and lines with an id
 /// may be imported again without counting twice.
-pub async fn run(
+pub(crate) async fn run(
     store: &Store,
     board: &Arc<Board>,
     name: &str,

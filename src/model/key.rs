@@ -169,6 +169,25 @@ pub struct NewKey {
     pub expires_at: Option<DateTime<Utc>>,
 }
 
+impl NewKey {
+    /// The boards of a new key; none for all boards. A key is for all boards only if that is asked for,
+    /// or if it is an admin key. [`Error::Invalid`] when boards are missing, repeated or too many.
+    pub fn boards(role: Role, boards: Option<Vec<BoardSlug>>, all_boards: bool) -> Result<Vec<BoardSlug>> {
+        let invalid = |message: &str| Err(Error::invalid("boards", message));
+        match boards {
+            Some(_) if role == Role::Admin => invalid("must be absent: an admin key is for all boards"),
+            Some(_) if all_boards => invalid("must be absent if the key is for all boards"),
+            Some(boards) if boards.is_empty() => invalid("must name a board; `all_boards` makes a key for all boards"),
+            Some(boards) => match (1..boards.len()).find(|&at| boards[..at].contains(&boards[at])) {
+                Some(at) => invalid(&format!("repeats {}", boards[at])),
+                None => Ok(boards),
+            },
+            None if all_boards || role == Role::Admin => Ok(Vec::new()),
+            None => invalid("must name the boards of the key; `all_boards` makes a key for all boards"),
+        }
+    }
+}
+
 /// Bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {

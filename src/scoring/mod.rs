@@ -1,8 +1,8 @@
 //! Scores: submitted, voided, reset, and listed.
 
 pub(crate) mod accepted;
-pub(crate) mod wait_estimate;
 pub(crate) mod quarantine;
+pub(crate) mod wait_estimate;
 pub(crate) mod write;
 pub(crate) mod writer;
 

@@ -197,7 +197,10 @@ async fn a_difference_is_recorded_and_the_ledger_wins() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.out.contains("2 DIFFERENCES"), "{ran:?}");
     // Once in the log, once as the reason of the failure.
-    assert!(ran.err.contains("ERROR centile::periods::closing: the live ranking did not agree with the ledger"), "{ran:?}");
+    assert!(
+        ran.err.contains("ERROR centile::periods::closing: the live ranking did not agree with the ledger"),
+        "{ran:?}"
+    );
     assert!(ran.err.contains("error: in 1 periods the live ranking did not agree"), "{ran:?}");
     assert_eq!(archive(&pool, "arena_week_2024_01_01").await, wanted);
     let found: Vec<(Option<i64>, Option<i64>)> = sqlx::query_as(

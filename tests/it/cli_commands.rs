@@ -90,7 +90,8 @@ async fn keys_are_made_listed_and_revoked() {
     for slug in ["main", "laps"] {
         run(&db, &["board", "create", slug]).well();
     }
-    let made = run(&db, &["key", "create", "--name", "game", "--role", "server", "--expires-in", "30d"]);
+    let made =
+        run(&db, &["key", "create", "--name", "game", "--role", "server", "--all-boards", "--expires-in", "30d"]);
     assert_eq!((made.code, made.out.lines().count()), (Some(0), 1), "{made:?}");
     assert!(made.err.contains("shown this once") && made.err.contains("role server, boards: all"), "{made:?}");
     let key = made.out.trim();
@@ -126,7 +127,10 @@ async fn keys_that_cannot_be_are_refused() {
     let server = ["key", "create", "--role", "server", "--name"];
     for (arguments, code, words) in [
         (["a", "--expires-at", "2020-01-01T00:00:00Z"].as_slice(), 1, ["--expires-at: ", "passed"]),
-        (&["", "--json"], 1, ["--name: ", ""]),
+        (&["", "--json", "--all-boards"], 1, ["--name: ", ""]),
+        (&["a"], 1, ["--board: ", "--all-boards"]),
+        (&["a", "--board", "main", "--board", "main"], 1, ["--board: ", "repeats main"]),
+        (&["a", "--board", "main", "--all-boards"], 1, ["--board: ", "all boards"]),
         (&["a", "--board", "nowhere"], 1, ["board", "nowhere"]),
         (&["a", "--expires-at", "tomorrow"], 2, ["--expires-at", "tomorrow"]),
         (&["a", "--expires-in", "30"], 2, ["--expires-in", "30d"]),
@@ -145,7 +149,7 @@ async fn keys_that_cannot_be_are_refused() {
 async fn players_are_named_banned_and_reset() {
     let db = TestDb::new().await;
     run(&db, &["board", "create", "main"]).well();
-    let key = run(&db, &["key", "create", "--name", "game", "--role", "server"]).well();
+    let key = run(&db, &["key", "create", "--name", "game", "--role", "server", "--all-boards"]).well();
     let set = ["user", "set", "ada", "--name", "Ada Λ", "--avatar", "https://example.com/a.png", "--metadata"];
     assert_eq!(run(&db, &[set.as_slice(), &[r#"{"clan":"x"}"#]].concat()).well(), "player ada (Ada Λ) made\n");
     run(&db, &[set.as_slice(), &["[1]"]].concat()).refused(2, &["--metadata", "JSON object"]);

@@ -232,6 +232,10 @@ async fn send(site: &Site, document: &Document, call: &Call, place: &Place, text
         }
     }
     let mut body = if call.body.is_null() { Value::Null } else { document.ordinary(&call.body) };
+    if call.path == "/v1/keys" {
+        // A key names boards, or is for all: the document cannot say that one of them is needed.
+        body["all_boards"] = json!(true);
+    }
     // Names that only one may have.
     for unique in ["slug", "name"] {
         if body[unique].is_string() {

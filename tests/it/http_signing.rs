@@ -258,7 +258,7 @@ async fn events_of_a_key_that_signs_need_ids_each() {
 async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_shown() {
     let (db, site, master) = start().await;
     site.board(json!({}), &[]).await;
-    let wanted = json!({"name": "match server", "role": "server", "signed": true});
+    let wanted = json!({"name": "match server", "role": "server", "all_boards": true, "signed": true});
     let made = site.admin(Method::POST, "/v1/keys", wanted.clone()).await.is(201);
     assert_eq!(made["signed"], true, "{made}");
     let secret = made["signing_secret"].as_str().unwrap().strip_prefix("ctls_").unwrap().to_owned();
@@ -277,9 +277,10 @@ async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_show
     assert_eq!(signs(&run(&db, &["key", "list", "--json"]).json()), [json!(signer.id())]);
     assert!(run(&db, &["key", "list"]).well().contains("match server  server  all     active  yes"));
     let json =
-        run_with(&db, &master, &["key", "create", "--signed", "--name", "x", "--role", "reader", "--json"]).json();
+        run_with(&db, &master, &["key", "create", "--signed", "--name", "x", "--role", "admin", "--json"]).json();
     assert!(json["signing_secret"].as_str().unwrap().starts_with("ctls_") && json["signed"] == true, "{json}");
-    let plain = site.admin(Method::POST, "/v1/keys", json!({"name": "y", "role": "reader"})).await.is(201);
+    let plain =
+        site.admin(Method::POST, "/v1/keys", json!({"name": "y", "role": "reader", "all_boards": true})).await.is(201);
     assert!(plain.get("signing_secret").is_none() && plain["signed"] == false, "{plain}");
 
     let audited: Vec<Option<bool>> = query_scalar(
@@ -296,7 +297,7 @@ async fn keys_that_sign_are_made_over_http_too_and_say_so_wherever_they_are_show
     let problem = bare.admin(Method::POST, "/v1/keys", wanted).await.is(422);
     assert_eq!(problem["field"], "signed");
     assert!(problem["detail"].as_str().unwrap().contains("CENTILE_MASTER_KEY"), "{problem}");
-    run(&other, &["key", "create", "--signed", "--name", "z", "--role", "reader"])
+    run(&other, &["key", "create", "--signed", "--name", "z", "--role", "admin"])
         .refused(1, &["--signed: ", "CENTILE_MASTER_KEY"]);
     make_key(other.url(), &["--role", "reader"]);
     assert_eq!(run(&other, &["key", "list", "--json"]).json().as_array().unwrap().len(), 3);

@@ -324,8 +324,10 @@ async fn nothing_secret_is_shown_and_no_name_is_more_than_a_name() {
     run_with(&db, &master, &["outbox", "deliver"]);
     site.admin(Method::PUT, "/v1/users/%22%3E%3Cimg%20src%3Dx%3E", json!({})).await.is(201);
     site.admin(Method::POST, "/v1/users/%22%3E%3Cimg%20src%3Dx%3E/ban", json!({"reason": MARKUP})).await.is(200);
-    let made =
-        site.admin(Method::POST, "/v1/keys", json!({"name": MARKUP, "role": "server", "signed": true})).await.is(201);
+    let made = site
+        .admin(Method::POST, "/v1/keys", json!({"name": MARKUP, "role": "server", "all_boards": true, "signed": true}))
+        .await
+        .is(201);
     let page = look(&site, Some(&site.admin_key)).await;
     assert_eq!(page.status, 200, "{page:?}");
     let acts = table(&page.text, "What administrators did last, newest first");

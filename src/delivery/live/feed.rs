@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::{
     Error, Result, boards,
     delivery::live::{
-        Feed, Live, View, Overtakings, Fragment, Rendering, Subject, PeriodChange, Interests, overtaken,
+        Feed, Fragment, Interests, Live, Overtakings, PeriodChange, Rendering, Subject, View, overtaken,
         read::{self, Shown},
     },
     model::{

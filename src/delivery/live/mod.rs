@@ -160,7 +160,8 @@ impl View {
 
     /// Whether all is there that is wished for.
     pub(crate) fn has(&self, interest: &Interest) -> bool {
-        self.tops.contains_key(&interest.limit) && interest.users.iter().all(|user| self.players.contains_key(user.as_str()))
+        self.tops.contains_key(&interest.limit)
+            && interest.users.iter().all(|user| self.players.contains_key(user.as_str()))
     }
 
     /// Whether anybody might be told anything that was not so at the look before.

@@ -36,10 +36,12 @@ pub(crate) struct CreateKey {
     name: String,
     /// What it is for.
     role: Role,
-    /// Boards that it is for; all when absent or empty. An admin key is for all.
+    /// Boards of the key, each once. Absent for a key for all boards, and for an admin key.
+    #[schema(value_type = Option<Vec<BoardName>>, min_items = 1, example = json!(["arena"]))]
+    boards: Option<Vec<String>>,
+    /// Whether the key is for all boards. An admin key always is.
     #[serde(default)]
-    #[schema(value_type = Vec<BoardName>, example = json!(["arena"]))]
-    boards: Vec<String>,
+    all_boards: bool,
     /// Whether its requests have to be signed. Refused where the service has no master key to keep the signing secret under.
     #[serde(default)]
     signed: bool,
@@ -57,12 +59,15 @@ impl TryFrom<CreateKey> for NewKey {
     type Error = Error;
 
     fn try_from(request: CreateKey) -> Result<Self> {
-        let boards =
-            request.boards.iter().enumerate().map(|(index, slug)| {
+        let slugs = |boards: Vec<String>| {
+            let slug = |(index, slug): (usize, &String)| {
                 slug.parse::<BoardSlug>().map_err(|error| error.in_field(format!("boards[{index}]")))
-            });
+            };
+            boards.iter().enumerate().map(slug).collect::<Result<_>>()
+        };
+        let boards = request.boards.map(slugs).transpose()?;
         Ok(Self {
-            boards: boards.collect::<Result<_>>()?,
+            boards: Self::boards(request.role, boards, request.all_boards)?,
             name: request.name,
             role: request.role,
             signed: request.signed,

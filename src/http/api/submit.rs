@@ -65,8 +65,8 @@ pub(crate) struct EventRequest {
     /// Why, up to 256 bytes.
     #[schema(example = "boss defeated", min_length = 1, max_length = 256, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     reason: Option<String>,
-    /// The caller's id of the event, up to 128 bytes, that makes it safe to send again: the same content is answered as
-    /// the first time and changes nothing, other content is refused. Needed with a key that signs.
+    /// The caller's id of the event, up to 128 bytes, unique per board and player. It makes retries safe: the same
+    /// content is answered as the first time and changes nothing, other content is refused. Required with a key that signs.
     #[schema(example = "match-7:ada", min_length = 1, max_length = 128, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     id: Option<String>,
     /// Breaks ties on `tiebreak` boards, larger wins; not on `sum` boards.

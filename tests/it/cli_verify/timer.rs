@@ -3,7 +3,6 @@
 use std::{
     io,
     sync::{Arc, Mutex},
-    time::Duration,
 };
 
 use centile::tested::CountChecks;

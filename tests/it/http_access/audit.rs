@@ -39,7 +39,10 @@ async fn every_act_over_http_is_kept_under_its_key_and_what_changes_nothing_is_n
     site.board(json!({}), &[("ada", 40), ("bob", 30)]).await;
     let score = site.post("/v1/boards/main/scores", json!({"user_id": "ada", "points": 5})).await.is(200);
     let void = format!("/v1/boards/main/transactions/{}/void", score["transaction_id"]);
-    let key = site.admin(Method::POST, "/v1/keys", json!({"name": "spare", "role": "reader"})).await.is(201);
+    let key = site
+        .admin(Method::POST, "/v1/keys", json!({"name": "spare", "role": "reader", "all_boards": true}))
+        .await
+        .is(201);
     let key_path = format!("/v1/keys/{}", key["id"].as_str().unwrap());
     let (key_id, season) = (
         key_path.rsplit('/').next().unwrap(),
@@ -118,7 +121,7 @@ async fn every_act_of_the_command_line_and_of_psql_is_kept_with_a_name_and_no_se
     act(&["board", "create", "main"]);
     act(&["board", "change", "main", "--reading", "key"]);
     act(&["season", "create", "spring", "--board", "main", "--starts", "2040-03-01", "--ends", "2040-06-01"]);
-    let key = act(&["key", "create", "--name", "game", "--role", "server"]);
+    let key = act(&["key", "create", "--name", "game", "--role", "server", "--all-boards"]);
     let key_id = key.trim().split('_').nth(1).unwrap().to_owned();
     act(&["key", "revoke", &key_id]);
     let secret = act(&["webhook", "set", "https://rewards.example.com/", "--board", "main"]);

@@ -113,7 +113,8 @@ async fn of_two_keys_that_are_made_at_the_same_moment_the_second_is_refused_wher
 async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
-    let ask = || site.admin(Method::POST, "/v1/keys", json!({"name": "match server", "role": "reader"}));
+    let ask =
+        || site.admin(Method::POST, "/v1/keys", json!({"name": "match server", "role": "reader", "all_boards": true}));
     let made = join_all((0..10).map(|_| ask())).await;
     let statuses: Vec<u16> = made.iter().map(|answer| answer.status).collect();
     assert_eq!(statuses.iter().filter(|&&status| status == 201).count(), 2, "{statuses:?}");
@@ -129,29 +130,35 @@ async fn of_each_name_two_keys_work_however_many_are_asked_for_at_once() {
     ask().await.is(409);
     db.execute(&format!("UPDATE centile_store.api_keys SET expires_at = now() WHERE id = '{}'", ids[1])).await;
     ask().await.is(201);
-    run(&db, &["key", "create", "--name", "match server", "--role", "reader"]).refused(1, &["two keys"]);
+    run(&db, &["key", "create", "--name", "match server", "--role", "reader", "--all-boards"])
+        .refused(1, &["two keys"]);
 }
 
 #[tokio::test]
 async fn a_key_that_could_not_be_used_is_refused_with_the_field_at_fault() {
     let db = TestDb::new().await;
     let site = Site::start(&db, &[]).await;
+    site.board(json!({}), &[]).await;
     for (changed, status, field) in [
         (json!({"name": ""}), 422, "name"),
         (json!({"role": "king"}), 422, "role"),
         (json!({"boards": ["No Board"]}), 422, "boards[0]"),
         (json!({"boards": ["none"]}), 404, ""),
         (json!({"role": "admin", "boards": ["main"]}), 422, "boards"),
+        (json!({"boards": null, "role": "server"}), 422, "boards"),
+        (json!({"boards": []}), 422, "boards"),
+        (json!({"boards": ["main", "laps", "main"]}), 422, "boards"),
+        (json!({"boards": ["main"], "all_boards": true}), 422, "boards"),
         (json!({"expires_at": "2020-01-01T00:00:00Z"}), 422, "expires_at"),
         (json!({"secret": "mine"}), 422, "secret"),
         (json!({"id": "0123456789abcdef"}), 422, "id"),
         (json!({"created_at": "2020-01-01T00:00:00Z"}), 422, "created_at"),
     ] {
         let mut wanted = json!({"name": "game", "role": "server"});
-        wanted.as_object_mut().unwrap().extend(changed.as_object().cloned().unwrap());
-        if wanted["boards"] == json!(["main"]) {
-            site.board(json!({}), &[]).await;
+        if changed.get("boards").is_none() {
+            wanted["all_boards"] = json!(true);
         }
+        wanted.as_object_mut().unwrap().extend(changed.as_object().cloned().unwrap());
         let refused = site.admin(Method::POST, "/v1/keys", wanted).await.is(status);
         assert_eq!(refused["field"].as_str().unwrap_or_default(), field, "{refused}");
     }

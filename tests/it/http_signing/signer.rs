@@ -51,7 +51,9 @@ impl Signer {
     /// Makes a key by the command line.
     pub fn make(db: &TestDb, master_keys: &str, flags: &[&str]) -> Self {
         let name = format!("signer {}", next_number());
-        let made = run_with(db, master_keys, &[&["key", "create", "--signed", "--name", &name], flags].concat()).well();
+        let all: &[&str] = if flags.contains(&"--board") { &[] } else { &["--all-boards"] };
+        let made = ["key", "create", "--signed", "--name", &name];
+        let made = run_with(db, master_keys, &[&made, flags, all].concat()).well();
         let (key, secret) = made.trim().split_once('\n').expect("two lines");
         Self { key: key.to_owned(), secret: secret.strip_prefix("ctls_").unwrap().to_owned() }
     }

@@ -143,7 +143,8 @@ fn hear_commands(scene: &mut Scene) {
         }
     }
     // What is shown once is shown where it is asked for, and nowhere else.
-    let made = scene.run_well("text", &["key", "create", "--signed", "--name", "x", "--role", "reader"]);
+    let made =
+        scene.run_well("text", &["key", "create", "--signed", "--name", "x", "--role", "reader", "--all-boards"]);
     for line in made.out.trim().lines() {
         scene.secrets.push(line.rsplit('_').next().unwrap().to_owned());
     }

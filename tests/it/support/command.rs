@@ -66,7 +66,8 @@ pub fn spawn(url: &str, arguments: &[&str]) -> Child {
 /// The text of a new key, for a client of its own: of each name only two work.
 pub fn make_key(url: &str, flags: &[&str]) -> String {
     let name = format!("test {}", next_number());
-    run_at(url, &[&["key", "create", "--name", &name], flags].concat()).well().trim().to_owned()
+    let all: &[&str] = if flags.contains(&"--board") { &[] } else { &["--all-boards"] };
+    run_at(url, &[&["key", "create", "--name", &name], flags, all].concat()).well().trim().to_owned()
 }
 
 impl From<Output> for Ran {

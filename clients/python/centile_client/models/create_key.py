@@ -20,8 +20,9 @@ class CreateKey:
         name (str): Whom it is for; of each name two keys work at most, so that one can take the other's place. Example:
             match server.
         role (Role): What a key is for.
-        boards (list[str] | Unset): Boards that it is for; all when absent or empty. An admin key is for all. Example:
-            ['arena'].
+        all_boards (bool | Unset): Whether the key is for all boards. An admin key always is.
+        boards (list[str] | None | Unset): Boards of the key, each once. Absent for a key for all boards, and for an
+            admin key. Example: ['arena'].
         expires_at (datetime.datetime | None | Unset): When it stops working; never when absent.
         signed (bool | Unset): Whether its requests have to be signed. Refused where the service has no master key to
             keep the signing secret under.
@@ -29,7 +30,8 @@ class CreateKey:
 
     name: str
     role: Role
-    boards: list[str] | Unset = UNSET
+    all_boards: bool | Unset = UNSET
+    boards: list[str] | None | Unset = UNSET
     expires_at: datetime.datetime | None | Unset = UNSET
     signed: bool | Unset = UNSET
 
@@ -38,8 +40,15 @@ class CreateKey:
 
         role = self.role.value
 
-        boards: list[str] | Unset = UNSET
-        if not isinstance(self.boards, Unset):
+        all_boards = self.all_boards
+
+        boards: list[str] | None | Unset
+        if isinstance(self.boards, Unset):
+            boards = UNSET
+        elif isinstance(self.boards, list):
+            boards = self.boards
+
+        else:
             boards = self.boards
 
         expires_at: None | str | Unset
@@ -60,6 +69,8 @@ class CreateKey:
                 "role": role,
             }
         )
+        if all_boards is not UNSET:
+            field_dict["all_boards"] = all_boards
         if boards is not UNSET:
             field_dict["boards"] = boards
         if expires_at is not UNSET:
@@ -76,7 +87,24 @@ class CreateKey:
 
         role = Role(d.pop("role"))
 
-        boards = cast(list[str], d.pop("boards", UNSET))
+        all_boards = d.pop("all_boards", UNSET)
+
+        def _parse_boards(data: object) -> list[str] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                boards_type_0 = cast(list[str], data)
+
+                return boards_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[str] | None | Unset, data)
+
+        boards = _parse_boards(d.pop("boards", UNSET))
 
         def _parse_expires_at(data: object) -> datetime.datetime | None | Unset:
             if data is None:
@@ -100,6 +128,7 @@ class CreateKey:
         create_key = cls(
             name=name,
             role=role,
+            all_boards=all_boards,
             boards=boards,
             expires_at=expires_at,
             signed=signed,

@@ -19,10 +19,10 @@ class EventRequest:
             bounds. Example: 50.
         user_id (str): The caller's own id of a player: 1 to 128 bytes of UTF-8 without control characters. Example:
             ada.
-        id (None | str | Unset): The caller's id of the event, up to 128 bytes, that makes it safe to send again: the
-            same content is answered as
-            the first time and changes nothing, other content is refused. Needed with a key that signs. Example:
-            match-7:ada.
+        id (None | str | Unset): The caller's id of the event, up to 128 bytes, unique per board and player. It makes
+            retries safe: the same
+            content is answered as the first time and changes nothing, other content is refused. Required with a key that
+            signs. Example: match-7:ada.
         reason (None | str | Unset): Why, up to 256 bytes. Example: boss defeated.
         tiebreak (int | None | Unset): Breaks ties on `tiebreak` boards, larger wins; not on `sum` boards.
     """

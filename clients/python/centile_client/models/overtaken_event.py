@@ -16,10 +16,10 @@ T = TypeVar("T", bound="OvertakenEvent")
 
 @_attrs_define
 class OvertakenEvent:
-    """`overtaken`: whom the chosen players passed, and who passed them, since the event before. Told are those that are
-    certain from what is known
-    of both states: the top, and five players above and below each player that anybody has chosen; of who leaps over
-    many, the nearest twenty.
+    """`overtaken`: whom the chosen players passed, and who passed them, since the event before. Only what is certain from
+    both states
+    is sent: the top, and five players above and below each player that anybody has chosen; of who leaps over many, the
+    nearest twenty.
 
         Attributes:
             board (str): Name of the board. Example: arena.

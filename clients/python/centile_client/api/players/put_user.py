@@ -130,7 +130,8 @@ def sync_detailed(
 ) -> Response[Problem | UserResponse]:
     """Make or change a player
 
-     Needs a server key or an admin key: a game server names its players.
+     Needs a server key or an admin key. A key that is for some boards changes players without scores and
+    players of these boards. An avatar is an https address.
 
     Args:
         user_id (str): The caller's own id of a player: 1 to 128 bytes of UTF-8 without control
@@ -165,7 +166,8 @@ def sync(
 ) -> Problem | UserResponse | None:
     """Make or change a player
 
-     Needs a server key or an admin key: a game server names its players.
+     Needs a server key or an admin key. A key that is for some boards changes players without scores and
+    players of these boards. An avatar is an https address.
 
     Args:
         user_id (str): The caller's own id of a player: 1 to 128 bytes of UTF-8 without control
@@ -195,7 +197,8 @@ async def asyncio_detailed(
 ) -> Response[Problem | UserResponse]:
     """Make or change a player
 
-     Needs a server key or an admin key: a game server names its players.
+     Needs a server key or an admin key. A key that is for some boards changes players without scores and
+    players of these boards. An avatar is an https address.
 
     Args:
         user_id (str): The caller's own id of a player: 1 to 128 bytes of UTF-8 without control
@@ -228,7 +231,8 @@ async def asyncio(
 ) -> Problem | UserResponse | None:
     """Make or change a player
 
-     Needs a server key or an admin key: a game server names its players.
+     Needs a server key or an admin key. A key that is for some boards changes players without scores and
+    players of these boards. An avatar is an https address.
 
     Args:
         user_id (str): The caller's own id of a player: 1 to 128 bytes of UTF-8 without control

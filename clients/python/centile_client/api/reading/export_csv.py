@@ -98,10 +98,11 @@ def sync_detailed(
 
      Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then
     `position`, `rank`, `user_id`, `user_name`,
-    `score` and `reached_at` of each. An instance sends two files at a time (503 beyond), and gives each
-    half an hour. A file that cannot be
-    sent whole has no end: the connection is closed before the last chunk. Names are written as they
-    are, also where a spreadsheet
+    `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them
+    to one
+    address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that
+    cannot be sent whole has no end: the connection is closed before the last chunk. Names are written
+    as they are, also where a spreadsheet
     would take them for formulas.
 
     Args:
@@ -140,10 +141,11 @@ def sync(
 
      Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then
     `position`, `rank`, `user_id`, `user_name`,
-    `score` and `reached_at` of each. An instance sends two files at a time (503 beyond), and gives each
-    half an hour. A file that cannot be
-    sent whole has no end: the connection is closed before the last chunk. Names are written as they
-    are, also where a spreadsheet
+    `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them
+    to one
+    address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that
+    cannot be sent whole has no end: the connection is closed before the last chunk. Names are written
+    as they are, also where a spreadsheet
     would take them for formulas.
 
     Args:
@@ -177,10 +179,11 @@ async def asyncio_detailed(
 
      Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then
     `position`, `rank`, `user_id`, `user_name`,
-    `score` and `reached_at` of each. An instance sends two files at a time (503 beyond), and gives each
-    half an hour. A file that cannot be
-    sent whole has no end: the connection is closed before the last chunk. Names are written as they
-    are, also where a spreadsheet
+    `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them
+    to one
+    address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that
+    cannot be sent whole has no end: the connection is closed before the last chunk. Names are written
+    as they are, also where a spreadsheet
     would take them for formulas.
 
     Args:
@@ -217,10 +220,11 @@ async def asyncio(
 
      Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then
     `position`, `rank`, `user_id`, `user_name`,
-    `score` and `reached_at` of each. An instance sends two files at a time (503 beyond), and gives each
-    half an hour. A file that cannot be
-    sent whole has no end: the connection is closed before the last chunk. Names are written as they
-    are, also where a spreadsheet
+    `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them
+    to one
+    address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that
+    cannot be sent whole has no end: the connection is closed before the last chunk. Names are written
+    as they are, also where a spreadsheet
     would take them for formulas.
 
     Args:
