@@ -213,7 +213,7 @@ BEGIN
     ELSIF p_expires_at <= clock_timestamp() THEN
         RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
     END IF;
-    -- Two at once would both count one.
+    -- Two concurrent calls would each count one key.
     PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());
@@ -800,7 +800,7 @@ BEGIN
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR UPDATE;
-        -- Otherwise the user was being erased: from now on nobody has the id.
+        -- No row: an erasure has just replaced this id. It is free now.
         EXIT WHEN FOUND;
     END LOOP;
     IF v_user.erased_at IS NOT NULL THEN

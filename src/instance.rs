@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     Error, Result,
-    access::Keys,
+    access::ApiKeys,
     background::Background,
     boards::{self, Boards},
     cache::Cache,
@@ -27,13 +27,13 @@ use crate::{
 /// Bytes of the in-process cache that stands in for Redis.
 const CACHE_BYTES: u64 = 64 << 20;
 
-/// How long a new connection to PostgreSQL shows that others can be made.
+/// How long one successful connection counts as proof that PostgreSQL accepts connections.
 const CONNECTED_FOR: Duration = Duration::from_secs(2);
 
 /// How often what is counted is put into its histograms.
 const NUMBERS_KEPT_EVERY: Duration = Duration::from_secs(5);
 
-/// That requests can be answered, and with what.
+/// Result of a readiness check.
 #[derive(Debug, Clone, Copy)]
 pub struct Readiness {
     /// Whether the database's schema is a newer one than this program's.
@@ -50,7 +50,7 @@ pub struct Instance {
     pub(crate) boards: Arc<Boards>,
     pub(crate) rankings: Arc<Rankings>,
     pub(crate) writers: Writers,
-    pub(crate) keys: Keys,
+    pub(crate) keys: ApiKeys,
     pub(crate) master_keys: Option<Arc<MasterKeys>>,
     pub(crate) live: Arc<Live>,
     pub(crate) background: Background,
@@ -89,7 +89,7 @@ impl Instance {
             Scheduler::new(Arc::clone(&rankings), master_keys.clone(), accepted).start(every, &background);
         }
         Ok(Arc::new(Self {
-            keys: Keys::new(store.clone(), master_keys.clone(), settings.pool_wait),
+            keys: ApiKeys::new(store.clone(), master_keys.clone(), settings.pool_wait),
             live: Arc::new(Live::new(Arc::clone(&boards), Arc::clone(&rankings), background.clone())),
             readiness: SingleFlight::new(settings.pool_wait),
             connects: SingleFlightCache::new(settings.pool_wait, CONNECTED_FOR),

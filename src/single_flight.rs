@@ -1,7 +1,7 @@
-//! What several ask for at the same moment is read once.
+//! Shares one read among concurrent callers.
 //!
-//! A read begins after everybody whom it answers has asked, so each answer holds all that was acknowledged before. Who asks alone waits for
-//! nobody; who comes during a read waits for its end and shares the next.
+//! A read starts after all its callers have asked, so its answer holds every score acknowledged before.
+//! A single caller starts at once. A caller that arrives during a read waits for the next one.
 
 use std::{
     collections::HashMap,
@@ -32,8 +32,9 @@ impl<K: Eq + Hash, V: Clone> SingleFlight<K, V> {
         Self { reads: Mutex::default(), patience }
     }
 
-    /// What `read` gives, or what it gave to somebody else whose read began after this call. Should that one have gone away in the middle
-    /// of it, the next who waits reads. [`Error::Unavailable`] when reads take so long that this one's turn does not come.
+    /// Returns the result of `read`, or of another caller's read that began after this call. If that
+    /// caller is dropped during its read, the next waiting caller reads. [`Error::Unavailable`] if this
+    /// caller's turn does not come in time.
     pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, question: K, read: impl FnOnce() -> F) -> Result<V> {
         let came_at = Instant::now();
         let shared = self.shared(question);

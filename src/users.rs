@@ -152,7 +152,7 @@ async fn set_banned(rankings: &Rankings, user_id: &UserId, banned: bool, act: &A
     if let Some(error) = failed {
         return Err(error);
     }
-    // Who was erased meanwhile is called otherwise.
+    // A user erased meanwhile has a new id.
     let user_id = rankings.store.end_ban(ban, act).await?;
     find(&rankings.store, &user_id.parse()?).await
 }

@@ -307,8 +307,8 @@ export interface paths {
         /**
          * Read a whole period as CSV
          * @description Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then `position`, `rank`, `user_id`, `user_name`,
-         *     `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them to one
-         *     address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
+         *     `score` and `reached_at` of each. An instance sends four files at a time (otherwise 503), at most two to
+         *     one address (otherwise 429). Requests with a key may use two more. A download may take 30 minutes. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
          *     would take them for formulas.
          */
         get: operations["export_csv"];

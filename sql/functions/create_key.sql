@@ -1,6 +1,5 @@
--- Keeps a new API key: its id, and of its secret the SHA-256; of a key that signs its requests also what it signs with, sealed. A
--- client has two keys that work at most, so that one can take the other's place while both do. No
--- boards: a key for all of them.
+-- Stores an API key: its id and the SHA-256 of its secret, and the encrypted signing secret of a key that signs. A client has at most
+-- two working keys, so that one can replace the other. An empty list of boards means all boards.
 CREATE FUNCTION centile.create_key(
     p_id text, p_name text, p_role text, p_boards text[], p_expires_at timestamptz, p_secret_sha256 bytea,
     p_actor text DEFAULT session_user, p_signing_secret bytea DEFAULT NULL)
@@ -22,7 +21,7 @@ BEGIN
     ELSIF p_expires_at <= clock_timestamp() THEN
         RAISE EXCEPTION 'the key would have expired already' USING ERRCODE = 'CB422', DETAIL = 'expires_at';
     END IF;
-    -- Two at once would both count one.
+    -- Two concurrent calls would each count one key.
     PERFORM pg_advisory_xact_lock(hashtextextended('client ' || p_name, 0));
     SELECT array_agg(k.id ORDER BY k.created_at) INTO v_live FROM centile_store.api_keys k
     WHERE k.name = p_name AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp());

@@ -1,7 +1,8 @@
 -- Makes or changes a user. p_set_avatar tells an avatar to be removed from one to be left alone.
 --
 -- p_boards: the boards of a key that is limited to some. It may change users without scores and users with scores on
--- these boards, and what it changes is noted in the audit log: the names of the fields, since erased users must leave no trace.
+-- these boards, and the audit log
+-- records which fields it changed. The log stores no values: they would survive an erasure.
 CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL, p_avatar text DEFAULT NULL, p_set_avatar boolean DEFAULT false,
     p_metadata jsonb DEFAULT NULL, p_actor text DEFAULT session_user, p_boards text[] DEFAULT '{}', OUT made boolean)
 LANGUAGE plpgsql VOLATILE
@@ -14,7 +15,7 @@ BEGIN
         made := centile.ensure_users(ARRAY[p_user]) = 1;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
         SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR UPDATE;
-        -- Otherwise the user was being erased: from now on nobody has the id.
+        -- No row: an erasure has just replaced this id. It is free now.
         EXIT WHEN FOUND;
     END LOOP;
     IF v_user.erased_at IS NOT NULL THEN

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     Error, Result,
-    access::Keys,
+    access::ApiKeys,
     model::{
         act::Actor,
         key::{Key, NewKey, hex},
@@ -31,7 +31,7 @@ pub struct NewSecrets {
 
 /// Makes a key. [`Error::Conflict`] when two of the same name work already; [`Error::Invalid`] when it is to sign and there is no master
 /// key to keep its secret under.
-pub async fn create(keys: &Keys, new: NewKey, by: &Actor) -> Result<(Key, NewSecrets)> {
+pub async fn create(keys: &ApiKeys, new: NewKey, by: &Actor) -> Result<(Key, NewSecrets)> {
     check_text("name", &new.name, 128)?;
     let id = random_hex(ID_DIGITS / 2)?;
     let secret = random_hex(SECRET_BYTES)?;
@@ -89,7 +89,7 @@ pub async fn list(store: &Store) -> Result<Vec<Key>> {
 }
 
 /// Revokes a key: this instance takes it no more, others notice within 5 s. [`Error::NotFound`] when there is none of this id.
-pub async fn revoke(keys: &Keys, id: &str, by: &Actor) -> Result<()> {
+pub async fn revoke(keys: &ApiKeys, id: &str, by: &Actor) -> Result<()> {
     let revoked = keys.store.revoke_key(id, by).await;
     // Also after a failure: it may be revoked all the same.
     keys.cache.forget(id);

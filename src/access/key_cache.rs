@@ -14,7 +14,7 @@ use subtle::ConstantTimeEq as _;
 use crate::{
     Error, Result,
     access::{
-        Keys,
+        ApiKeys,
         key::{ID_DIGITS, SECRET_BYTES},
     },
     model::{
@@ -59,7 +59,7 @@ impl CachedKey {
 
 /// Checks the text of an `Authorization` header. [`Error::Unauthorized`] when it holds no valid key. A key that signs its requests is
 /// half of the proof only: the signature is the caller's to check. That the key was used is the caller's to note ([`CachedKey::note_use`]).
-pub(crate) async fn find(keys: &Keys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
+pub(crate) async fn find(keys: &ApiKeys, authorization: Option<&str>) -> Result<Arc<CachedKey>> {
     let text =
         authorization.ok_or_else(|| Error::Unauthorized("this needs a key: Authorization: Bearer ctl_…".to_owned()))?;
     let text =
@@ -81,7 +81,7 @@ pub(crate) enum Known {
 }
 
 /// What is known of the key in the text of an `Authorization` header.
-pub(crate) fn known(keys: &Keys, authorization: Option<&str>) -> Known {
+pub(crate) fn known(keys: &ApiKeys, authorization: Option<&str>) -> Known {
     let Some((id, secret)) = authorization.and_then(bearer).and_then(parse) else { return Known::WorksNot };
     match keys.cache.get(id) {
         None => Known::Unknown,
@@ -98,7 +98,7 @@ fn bearer(authorization: &str) -> Option<&str> {
 }
 
 /// The key of this id, if there is one, as it is now or was [`KEPT`] ago at most. However many ask at once, PostgreSQL is asked for all of them.
-async fn look_up(keys: &Keys, id: &str) -> Result<Option<Arc<CachedKey>>> {
+async fn look_up(keys: &ApiKeys, id: &str) -> Result<Option<Arc<CachedKey>>> {
     let cache = &keys.cache;
     if let Some(known) = cache.get(id) {
         return Ok(Some(known));

@@ -48,7 +48,7 @@ pub(super) async fn run(config: &Config, verify: Verify) -> Result<()> {
             None => None,
         };
         verify::verify(&instance.store, &instance.cache, board.as_deref(), verify.period.as_ref(), depth, |checked| {
-            tally.add(&checked)
+            tally.add(&checked);
         })
         .await
     })

@@ -161,7 +161,7 @@ pub(crate) struct Api {
     bodies: BodyMemory,
     /// Of those that need none.
     open_bodies: BodyMemory,
-    files: export::Places,
+    files: export::DownloadSlots,
     listeners: Arc<Slots>,
     /// Cancelled when the server stops: what has no end of its own ends then.
     ending: CancellationToken,
@@ -278,7 +278,7 @@ pub fn serve(instance: Arc<Instance>, listener: TcpListener, settings: Settings)
     }
     let bodies = BodyMemory::new(settings.bodies_limit_bytes);
     let open_bodies = BodyMemory::new((settings.bodies_limit_bytes / 4).max(settings.body_limit_bytes));
-    let files = export::Places::new();
+    let files = export::DownloadSlots::new();
     let listeners = Slots::new("listeners", settings.listeners, settings.address_listeners);
     let ending = CancellationToken::new();
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Error, Result,
-    maintenance::rebalance::{self, Moved},
+    maintenance::rebalance::{self, Moves},
     model::{
         act::Act,
         board::Board,
@@ -48,7 +48,7 @@ pub struct Rebuilt {
     /// Players in it when it was laid out.
     pub players: u64,
     /// What was done to the layout since.
-    pub kept: Moved,
+    pub kept: Moves,
     /// How long it took.
     pub time: Duration,
 }

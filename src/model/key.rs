@@ -171,7 +171,8 @@ pub struct NewKey {
 
 impl NewKey {
     /// The boards of a new key; none for all boards. A key is for all boards only if that is asked for,
-    /// or if it is an admin key. [`Error::Invalid`] when boards are missing, repeated or too many.
+    /// or if it is an admin key. [`Error::Invalid`] if boards are missing or
+    /// repeated, or given together with `all_boards` or the admin role.
     pub fn boards(role: Role, boards: Option<Vec<BoardSlug>>, all_boards: bool) -> Result<Vec<BoardSlug>> {
         let invalid = |message: &str| Err(Error::invalid("boards", message));
         match boards {

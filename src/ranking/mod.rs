@@ -1,4 +1,4 @@
-//! Rankings of open periods: in memory as rank indexes, and by SQL while there is none.
+//! Reads of rankings: open periods from rank indexes or by SQL, closed periods from archives.
 
 pub(crate) mod acknowledged;
 mod batcher;

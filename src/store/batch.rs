@@ -135,7 +135,6 @@ impl BatchSession {
         )
         .fetch_one(&mut self.connection)
         .await?;
-        let lane_is_missing = || Error::unavailable("the board's lanes have just changed; send the events again");
         let rules = Rules {
             mode: Mode::from_name(&row.mode).ok_or_else(|| unknown("mode"))?,
             order: Order::from_name(&row.score_order).ok_or_else(|| unknown("order"))?,
@@ -161,23 +160,18 @@ impl BatchSession {
         put_layouts(layouts, changed, &row.layout_buckets.unwrap_or_default(), &bounds)?;
         let user_ids = row.user_ids.unwrap_or_default();
         let banned = row.are_banned.unwrap_or_default();
-        let player = |(id, is_banned): (Option<i64>, Option<bool>)| Player {
-            id,
-            is_banned: is_banned.unwrap_or_default(),
-            ..Player::default()
-        };
         let mut players: Vec<Player> = user_ids.into_iter().zip(banned).map(player).collect();
         for (user, at) in row.reset_users.unwrap_or_default().into_iter().zip(row.reset_times.unwrap_or_default()) {
             players[index(user)].resets.push(at);
         }
-        let keys = row.rank_keys.unwrap_or_default().into_iter().zip(row.tie_keys.unwrap_or_default());
-        let keys = keys.zip(row.only_zeros.unwrap_or_default());
+        let (rank_keys, tie_keys) = (row.rank_keys.unwrap_or_default(), row.tie_keys.unwrap_or_default());
+        let keys = rank_keys.into_iter().zip(tie_keys).zip(row.only_zeros.unwrap_or_default());
         let places = row.entry_rankings.unwrap_or_default().into_iter().zip(row.entry_users.unwrap_or_default());
         let entry = |((ranking_id, user), ((rank_key, tie_key), only_zeros))| {
             ((ranking_id, index(user)), Entry { rank_key, tie_key, only_zeros })
         };
         let entries = places.zip(keys).map(entry).collect();
-        let at = row.at.ok_or_else(lane_is_missing)?;
+        let at = row.at.ok_or_else(lanes_changed)?;
         let mut known = HashMap::new();
         let known_transactions = row.known_transactions.unwrap_or_default();
         let (known_quarantined, known_standings) =
@@ -202,14 +196,13 @@ impl BatchSession {
             };
             known.insert((index(id_users[index(id)]), ids[index(id)].clone()), KnownEvent { content, answer });
         }
-        let is_other = |is_of_lane: &Option<bool>| *is_of_lane == Some(false);
         Ok(Begun {
             state: LaneState {
                 revision: row.structure_revision,
-                batch: row.batch.ok_or_else(lane_is_missing)?,
+                batch: row.batch.ok_or_else(lanes_changed)?,
                 server_started_at: row.server_started_at,
             },
-            has_other_lanes: row.are_of_lane.unwrap_or_default().iter().any(is_other),
+            has_other_lanes: row.are_of_lane.unwrap_or_default().contains(&Some(false)),
             facts: Facts { rules, now: row.now, at, periods, players, entries, known },
         })
     }
@@ -327,6 +320,14 @@ impl BatchSession {
             })
         }))
     }
+}
+
+fn player((id, is_banned): (Option<i64>, Option<bool>)) -> Player {
+    Player { id, is_banned: is_banned.unwrap_or_default(), ..Player::default() }
+}
+
+fn lanes_changed() -> Error {
+    Error::unavailable("the board's lanes have just changed; send the events again")
 }
 
 fn unknown(what: &str) -> Error {

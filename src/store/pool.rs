@@ -80,14 +80,14 @@ impl LastLoss {
         }
     }
 
-    /// Whether a connection was lost since one was last used that has been idle for so long.
+    /// Whether a connection was lost within the last `idle_for`: since this one was last used.
     fn is_within(&self, idle_for: Duration) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|at| at.elapsed() <= idle_for)
     }
 }
 
-/// Has each connection shown well, within some time, before it goes back, and before it is used if another one was lost
-/// meanwhile.
+/// Pings each connection before it returns to the pool, and before it is used if another one was lost
+/// while it was idle.
 pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss) -> PgPoolOptions {
     let last_loss = last_loss.clone();
     let options = options.before_acquire(move |connection, metadata| {

@@ -32,29 +32,26 @@ use crate::{
     telemetry,
 };
 
-/// Files that an instance sends at once: for everybody, of them for one network, and besides for
-/// requests with a key. Each has a connection to the database, and keeps a snapshot there.
-const OPEN_PLACES: usize = 4;
-const PLACES_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
-const KEYED_PLACES: usize = 2;
+/// Concurrent downloads of an instance: in all, per network, and more for requests with a key. Each has a
+/// connection to the database, and keeps a snapshot there.
+const OPEN_SLOTS: usize = 4;
+const SLOTS_OF_NETWORK: Option<NonZero<usize>> = NonZero::new(2);
+const KEYED_SLOTS: usize = 2;
 
-/// The places for files.
+/// Slots for downloads.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct DownloadSlots {
     open: Arc<Slots>,
     keyed: Arc<Slots>,
 }
 
-impl Places {
+impl DownloadSlots {
     /// All are free.
     pub(crate) fn new() -> Self {
-        Self {
-            open: Slots::new("files", OPEN_PLACES, PLACES_OF_NETWORK),
-            keyed: Slots::new("files", KEYED_PLACES, None),
-        }
+        Self { open: Slots::new("files", OPEN_SLOTS, SLOTS_OF_NETWORK), keyed: Slots::new("files", KEYED_SLOTS, None) }
     }
 
-    /// A place. [`Error::Unavailable`] or [`Error::TooMany`] if there is none.
+    /// A slot. [`Error::Unavailable`] or [`Error::TooMany`] if there is none.
     fn take(&self, network: Option<IpAddr>, has_key: bool) -> Result<Slot> {
         let taken = match self.open.take(network) {
             Err(_) if has_key => self.keyed.take(network),
@@ -86,8 +83,8 @@ pub(crate) struct FileResponse(#[expect(dead_code, reason = "describes the body,
 /// Read a whole period as CSV
 ///
 /// Every player, best first, in one state, as RFC 4180 has it: a line that names the columns, then `position`, `rank`, `user_id`, `user_name`,
-/// `score` and `reached_at` of each. An instance sends four files at a time (503 beyond), two of them to one
-/// address (429 beyond), and two more to requests with a key. Each may take half an hour. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
+/// `score` and `reached_at` of each. An instance sends four files at a time (otherwise 503), at most two to
+/// one address (otherwise 429). Requests with a key may use two more. A download may take 30 minutes. A file that cannot be sent whole has no end: the connection is closed before the last chunk. Names are written as they are, also where a spreadsheet
 /// would take them for formulas.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/scores.csv", operation_id = "export_csv", tag = "reading",

@@ -22,11 +22,11 @@ use crate::{http::server::tls::Stream, telemetry};
 /// How long a client may go on sending what was given up, so that it comes to read why.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Bytes of an answer that a client takes in the time that one piece of it may wait.
+/// Size of a piece: bytes that a client must take before the time limit of a piece ends.
 const PIECE_BYTES: usize = 32 << 10;
 
-/// Bytes of an answer that a client takes, on the average, in the time that one piece of it may wait: four pieces. Or else one that takes
-/// each piece at the last moment would have a long answer kept for it for minutes.
+/// Bytes of an answer that a client must take on average in that time: four pieces. Without this limit
+/// a client could take each piece at the last moment, and hold a long answer for minutes.
 const TAKEN_BYTES: u64 = 128 << 10;
 
 /// Bytes that are taken from the system in a turn. actix would take all that have come, up to 128 KiB, before it looks at any, and keep the memory
@@ -62,7 +62,7 @@ enum Phase {
     End(Instant),
 }
 
-/// What one connection is at. Its stream tells of bytes, whoever answers its requests tells of those.
+/// State of one connection. The stream reports bytes; the request handler reports requests.
 #[derive(Debug)]
 pub(crate) struct Activity {
     phase: Cell<Phase>,
@@ -335,7 +335,8 @@ impl AsyncRead for Watched {
             // The end of the stream, after which actix sends what it has still to say and closes.
             return Poll::Ready(Ok(()));
         }
-        // Who takes no answer asks for none: what it would send meanwhile would wait in our memory. It is told by the writing when to go on.
+        // Nothing is read while the client takes no answer: its requests would pile up in memory. Writing
+        // resumes reading.
         if this.blocked.is_some() {
             this.is_unread = true;
             return Poll::Pending;
@@ -481,7 +482,7 @@ mod tests {
         let _client = client?;
         let (transfer, idle) = (Duration::from_secs(10), Duration::from_secs(75));
         let mut watched = Watched::new(Stream::Clear(accepted?.0), Allowed { transfer, idle, unread_bytes: 1_000 });
-        for waited in [transfer, idle - 2 * transfer] {
+        for waited in [transfer, Duration::from_secs(55)] {
             assert_eq!(read(&mut watched).await?, None);
             poll_fn(|context| Pin::new(&mut watched).poll_flush(context)).await?;
             advance(waited).await;

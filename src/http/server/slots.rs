@@ -32,7 +32,7 @@ struct Taken {
     of_networks: HashMap<IpAddr, usize>,
 }
 
-/// One of the places, until it is dropped.
+/// A slot, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
@@ -40,12 +40,12 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    /// So many places, and so many for each network, if those are limited.
+    /// So many slots, and so many for each network, if those are limited.
     pub(crate) fn new(kind: &'static str, most: usize, most_of_network: Option<NonZero<usize>>) -> Arc<Self> {
         Arc::new(Self { kind, most, most_of_network, taken: Mutex::default(), since: Instant::now() })
     }
 
-    /// A place. [`Error::Unavailable`] when all are taken, [`Error::TooMany`] when `network` has all that it may have.
+    /// A slot. [`Error::Unavailable`] when all are taken, [`Error::TooMany`] when `network` has all that it may have.
     pub(crate) fn take(self: &Arc<Self>, network: Option<IpAddr>) -> Result<Slot> {
         let mut taken = self.taken();
         if taken.all >= self.most {

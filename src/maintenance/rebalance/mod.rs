@@ -25,7 +25,7 @@ use crate::{
 
 /// Changes made to layouts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct Moves {
     /// Boundaries that were moved.
     pub boundaries_moved: u64,
     /// Rows that went with them.
@@ -34,7 +34,7 @@ pub struct Moved {
     pub buckets_repositioned: u64,
 }
 
-impl AddAssign for Moved {
+impl AddAssign for Moves {
     fn add_assign(&mut self, other: Self) {
         self.boundaries_moved += other.boundaries_moved;
         self.rows_moved += other.rows_moved;
@@ -104,7 +104,7 @@ impl Rebalancer {
 
 /// Brings the layouts of all current rankings into shape. One that is damaged is left as it is, and
 /// named in the log.
-pub async fn rebalance_all(store: &Store) -> Result<Moved> {
+pub async fn rebalance_all(store: &Store) -> Result<Moves> {
     let rankings = store.current_rankings().await?;
     let mut busy = rankings.into_iter().map(|ranking| (ranking.ranking_id, u64::MAX)).collect();
     Ok(rebalance_in_turn(store, &mut busy).await)
@@ -112,7 +112,7 @@ pub async fn rebalance_all(store: &Store) -> Result<Moved> {
 
 /// Does what [`keep_all`] does, for the timer: of rankings that were written to or not left at
 /// rest, and within the credit that the scores since the last time have earned.
-pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer) -> Result<Moved> {
+pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer) -> Result<Moves> {
     let rankings = store.current_rankings().await?;
     let mut due: HashMap<i64, Progress> =
         rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, rebalancer.due(ranking)?))).collect();
@@ -132,8 +132,8 @@ pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer) -> Res
 /// Brings layouts into shape, each as far as its credit goes, in turn: a ranking that is never at
 /// rest is not to keep the others waiting. Leaves those that need more than they have, with the
 /// credit that is left.
-async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Moved {
-    let (mut all, mut waiting) = (Moved::default(), BTreeMap::new());
+async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Moves {
+    let (mut all, mut waiting) = (Moves::default(), BTreeMap::new());
     while !busy.is_empty() {
         for (ranking_id, credit) in std::mem::take(busy) {
             match take_steps(store, ranking_id, credit).await {
@@ -161,8 +161,8 @@ async fn rebalance_in_turn(store: &Store, busy: &mut BTreeMap<i64, u64>) -> Move
 }
 
 /// Brings the layouts of a board's current rankings into shape.
-pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Moved> {
-    let mut all = Moved::default();
+pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Moves> {
+    let mut all = Moves::default();
     for ranking_id in store.rankings_of(board_id).await? {
         all += rebalance(store, ranking_id).await?;
     }
@@ -170,8 +170,8 @@ pub(crate) async fn rebalance_board(store: &Store, board_id: i32) -> Result<Move
 }
 
 /// Brings the layout of a ranking into shape.
-pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moved> {
-    let mut moved = Moved::default();
+pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moves> {
+    let mut moved = Moves::default();
     loop {
         let (some, is_at_rest) = take_steps(store, ranking_id, u64::MAX).await?;
         moved += some;
@@ -182,8 +182,8 @@ pub(crate) async fn rebalance(store: &Store, ranking_id: i64) -> Result<Moved> {
 }
 
 /// Takes a few steps, while there is credit; says too whether the ranking is at rest then.
-async fn take_steps(store: &Store, ranking_id: i64, credit: u64) -> Result<(Moved, bool)> {
-    let mut moved = Moved::default();
+async fn take_steps(store: &Store, ranking_id: i64, credit: u64) -> Result<(Moves, bool)> {
+    let mut moved = Moves::default();
     for _ in 0..STEPS_IN_TURN {
         if moved.rows_moved >= credit {
             return Ok((moved, false));
