@@ -795,29 +795,31 @@ CREATE FUNCTION centile.put_user(p_user text, p_name text DEFAULT NULL::text, p_
 DECLARE
     v_revision bigint;
     v_user     centile_store.users;
+    v_changed  text[];
 BEGIN
     LOOP
         made := centile.ensure_users(ARRAY[p_user]) = 1;
+        SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user;
+        IF v_user.erased_at IS NOT NULL THEN
+            RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
+        ELSIF p_boards <> '{}' AND NOT made AND NOT centile_store.has_scores(v_user.id, p_boards) AND centile_store.has_scores(v_user.id, NULL) THEN
+            RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
+        END IF;
         UPDATE centile_store.profile_revision SET revision = revision + 1 RETURNING revision INTO v_revision;
-        SELECT * INTO v_user FROM centile_store.users u WHERE u.external_id = p_user FOR UPDATE;
+        UPDATE centile_store.users u
+        SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
+            metadata = coalesce(p_metadata, u.metadata), profile_revision = v_revision
+        WHERE u.external_id = p_user AND u.erased_at IS NULL;
         -- No row: an erasure has just replaced this id. It is free now.
         EXIT WHEN FOUND;
     END LOOP;
-    IF v_user.erased_at IS NOT NULL THEN
-        RAISE EXCEPTION 'user % was erased', quote_literal(p_user) USING ERRCODE = 'CB409', DETAIL = 'user_id';
+    v_changed := array_remove(ARRAY[
+        CASE WHEN p_name <> v_user.name THEN 'name' END,
+        CASE WHEN p_set_avatar AND p_avatar IS DISTINCT FROM v_user.avatar THEN 'avatar' END,
+        CASE WHEN p_metadata <> v_user.metadata THEN 'metadata' END], NULL);
+    IF p_boards <> '{}' AND NOT made AND v_changed <> '{}' THEN
+        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', jsonb_build_object('fields', v_changed), NULL, v_user.id);
     END IF;
-    IF p_boards <> '{}' AND NOT made THEN
-        IF NOT centile_store.has_scores(v_user.id, p_boards) AND centile_store.has_scores(v_user.id, NULL) THEN
-            RAISE EXCEPTION 'user % has scores on other boards than those of the key', quote_literal(p_user) USING ERRCODE = 'CB403', DETAIL = 'user_id';
-        END IF;
-        PERFORM centile_store.note_act(p_actor, 'change_user', NULL, '{}', jsonb_build_object('fields', array_remove(ARRAY[
-            CASE WHEN p_name IS NOT NULL THEN 'name' END, CASE WHEN p_set_avatar THEN 'avatar' END, CASE WHEN p_metadata IS NOT NULL THEN 'metadata' END], NULL)),
-            NULL, v_user.id);
-    END IF;
-    UPDATE centile_store.users u
-    SET name = coalesce(p_name, u.name), avatar = CASE WHEN p_set_avatar THEN p_avatar ELSE u.avatar END,
-        metadata = coalesce(p_metadata, u.metadata), profile_revision = v_revision
-    WHERE u.id = v_user.id;
 END
 $$;
 
@@ -7242,7 +7244,7 @@ CREATE FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) RETU
     SELECT EXISTS (
         SELECT FROM centile_store.boards b
         WHERE (p_boards IS NULL OR b.slug = ANY (p_boards))
-          AND EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = p_user_id))
+          AND EXISTS (SELECT FROM centile_store.score_transactions t WHERE t.board_id = b.id AND t.user_id = p_user_id AND t.kind = 'score'))
 $$;
 
 COMMENT ON FUNCTION centile_store.has_scores(p_user_id bigint, p_boards text[]) IS 'Whether a user has scores on some boards. Example: SELECT centile_store.has_scores(1, ''{main}'');';

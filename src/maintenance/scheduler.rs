@@ -72,11 +72,11 @@ impl Scheduler {
         background.spawn(async move {
             let mut ticks = ticks(every);
             loop {
-                tokio::select! {
-                    _ = ticks.tick() => {}
-                    () = self.rebalancer.accepted.early.notified() => {}
-                }
-                let rebalanced = rebalance::rebalance_due(&self.rankings.store, &self.rebalancer).await;
+                let is_early = tokio::select! {
+                    _ = ticks.tick() => false,
+                    () = self.rebalancer.accepted.early.notified() => true,
+                };
+                let rebalanced = rebalance::rebalance_due(&self.rankings.store, &self.rebalancer, is_early).await;
                 log_failure("layouts could not be rebalanced", rebalanced.map(drop));
             }
         });

@@ -1,6 +1,7 @@
 //! API keys: who may write.
 
 use std::{
+    collections::HashSet,
     fmt::{self, Write as _},
     str::FromStr,
 };
@@ -179,10 +180,13 @@ impl NewKey {
             Some(_) if role == Role::Admin => invalid("must be absent: an admin key is for all boards"),
             Some(_) if all_boards => invalid("must be absent if the key is for all boards"),
             Some(boards) if boards.is_empty() => invalid("must name a board; `all_boards` makes a key for all boards"),
-            Some(boards) => match (1..boards.len()).find(|&at| boards[..at].contains(&boards[at])) {
-                Some(at) => invalid(&format!("repeats {}", boards[at])),
-                None => Ok(boards),
-            },
+            Some(boards) => {
+                let mut seen = HashSet::new();
+                match boards.iter().find(|&board| !seen.insert(board)) {
+                    Some(board) => invalid(&format!("repeats {board}")),
+                    None => Ok(boards),
+                }
+            }
             None if all_boards || role == Role::Admin => Ok(Vec::new()),
             None => invalid("must name the boards of the key; `all_boards` makes a key for all boards"),
         }

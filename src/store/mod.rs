@@ -165,9 +165,13 @@ impl Store {
 
     /// Makes a connection and closes it. [`Error::Unavailable`] if PostgreSQL accepts none.
     pub(crate) async fn try_connect(&self) -> Result<()> {
-        self.readers.try_connect().await.map_err(|error| {
+        self.readers.try_connect().await.or_else(|error| {
+            // Full, but there: pooled connections go on.
+            if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("53300")) {
+                return Ok(());
+            }
             tracing::warn!(%error, "PostgreSQL accepts no new connection");
-            Error::unavailable("PostgreSQL accepts no new connections")
+            Err(Error::unavailable("PostgreSQL accepts no new connections"))
         })
     }
 

@@ -31,7 +31,7 @@ use crate::store::{
     pooler::{Nameless, Opening},
 };
 
-/// How long to wait for one of the few that has to be made.
+/// How long to wait for one of the few that has to be made, or for one that may be lost to show that it is well.
 const CONNECTED: Duration = Duration::from_millis(250);
 
 /// How long a connection that comes back may take to show that it is well; one whose statement was
@@ -94,7 +94,7 @@ pub(super) fn tested(options: PgPoolOptions, last_loss: &LastLoss) -> PgPoolOpti
         let is_suspect = last_loss.is_within(metadata.idle_for);
         Box::pin(async move {
             let is_well =
-                !is_suspect || matches!(timeout(SHOWN_WELL, sqlx::Connection::ping(connection)).await, Ok(Ok(())));
+                !is_suspect || matches!(timeout(CONNECTED, sqlx::Connection::ping(connection)).await, Ok(Ok(())));
             Ok(is_well)
         })
     });
@@ -232,8 +232,8 @@ impl Session {
     /// Runs statements of this program, without parameters, in one round trip.
     async fn run(&mut self, statements: String) -> sqlx::Result<()> {
         let running = self.connection.execute(sqlx::raw_sql(AssertSqlSafe(statements)));
-        let ran = timeout(self.limit, running).await.unwrap_or_else(|_| Err(silent("a statement was not answered")));
-        ran.map(drop).inspect_err(|error| self.last_loss.note(error))
+        let ran = timeout(self.limit, running).await.map(|ran| ran.inspect_err(|error| self.last_loss.note(error)));
+        ran.unwrap_or_else(|_| Err(silent("a statement was not answered"))).map(drop)
     }
 
     async fn steps<'q, E: Execute<'q, Postgres> + 'q>(
@@ -261,8 +261,10 @@ impl Session {
             // connection waits here to be used again.
             connection.close_on_drop();
         }
-        let steps = steps.unwrap_or_else(|_| Err(silent("a statement was not answered")));
-        steps.inspect_err(|error| last_loss.note(error))
+        if let Ok(Err(error)) = &steps {
+            last_loss.note(error);
+        }
+        steps.unwrap_or_else(|_| Err(silent("a statement was not answered")))
     }
 }
 

@@ -51,10 +51,11 @@ impl DownloadSlots {
         Self { open: Slots::new("files", OPEN_SLOTS, SLOTS_OF_NETWORK), keyed: Slots::new("files", KEYED_SLOTS, None) }
     }
 
-    /// A slot. [`Error::Unavailable`] or [`Error::TooMany`] if there is none.
-    fn take(&self, network: Option<IpAddr>, has_key: bool) -> Result<Slot> {
+    /// A slot. [`Error::Unavailable`] or [`Error::TooMany`] if there is none. A key is looked for only if
+    /// the slots for everybody are taken.
+    async fn take(&self, network: Option<IpAddr>, has_key: impl Future<Output = bool>) -> Result<Slot> {
         let taken = match self.open.take(network) {
-            Err(_) if has_key => self.keyed.take(network),
+            Err(_) if has_key.await => self.keyed.take(network),
             taken => taken,
         };
         taken.inspect_err(|_| telemetry::count_refused("files"))
@@ -126,8 +127,8 @@ async fn file(api: &Api, request: &HttpRequest, format: Format) -> Result<HttpRe
     let board = caller::readable(api, request, &path.board).await?;
     let query: ExportQuery = query::parse(request)?;
     let selector = query::selector(query.period.as_deref())?;
-    let has_key = caller::has_key(api, request).await;
-    let slot = api.files.take(address::of(api, request).map(address::network), has_key)?;
+    let network = address::of(api, request).map(address::network);
+    let slot = api.files.take(network, caller::has_key(api, request)).await?;
     let export = export::begin(&api.instance.rankings, &board, &selector, format).await?;
     let (media_type, ending) = match format {
         Format::Csv => ("text/csv; charset=utf-8; header=present", "csv"),

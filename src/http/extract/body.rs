@@ -28,6 +28,9 @@ use crate::{
 /// The field that a refusal names when the body as a whole is at fault.
 pub(crate) const WHOLE: &str = "body";
 
+/// Characters of a number that a refusal repeats.
+const SHOWN_MAX: usize = 40;
+
 /// How deep a body may be nested: as deep as `serde_json` reads, also where a part is kept as it is and nobody reads it.
 const DEPTH_MAX: usize = 127;
 
@@ -232,6 +235,8 @@ impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
     /// Reads the number's text: a double has been rounded, and may be whole where the number is not.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <&RawValue>::deserialize(deserializer)?.get();
+        // Of a long one the beginning says enough.
+        let shown: String = text.chars().take(SHOWN_MAX).collect();
         let expected = format!("a whole number of {} bits", 8 * size_of::<T>());
         let refused = |unexpected: Unexpected<'_>| de::Error::invalid_value(unexpected, &expected.as_str());
         if !text.starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
@@ -240,10 +245,10 @@ impl<'de, T: TryFrom<i64>> Deserialize<'de> for Integer<T> {
         let number = match text.parse::<i64>() {
             Ok(number) => number,
             Err(_) if !text.contains(['.', 'e', 'E']) => {
-                return Err(refused(Unexpected::Other(&format!("integer `{text}`"))));
+                return Err(refused(Unexpected::Other(&format!("integer `{shown}`"))));
             }
             Err(_) => whole(text).ok_or_else(|| {
-                let number = format!("floating point `{text}`");
+                let number = format!("floating point `{shown}`");
                 de::Error::invalid_type(Unexpected::Other(&number), &expected.as_str())
             })?,
         };
@@ -263,7 +268,8 @@ fn whole(text: &str) -> Option<i64> {
     }
     // Zeros at the end, by which the value is larger than its significant digits.
     let trailing = digits.len() - digits.trim_end_matches('0').len();
-    let zeros = exponent.parse::<i64>().ok()? + i64::try_from(trailing).ok()? - i64::try_from(fraction.len()).ok()?;
+    let zeros = exponent.parse::<i64>().ok()?.checked_add(i64::try_from(trailing).ok()?)?;
+    let zeros = zeros.checked_sub(i64::try_from(fraction.len()).ok()?)?;
     let power = 10_i64.checked_pow(u32::try_from(zeros).ok()?)?;
     let value = significant.parse::<i64>().ok()?.checked_mul(power)?;
     (value <= DEFAULT_POINTS_BOUND).then_some(if is_negative { -value } else { value })
@@ -376,6 +382,8 @@ mod tests {
             (r#"{"points":4503599627370497.5}"#, "points", "floating point `4503599627370497.5`"),
             (r#"{"points":1.00000000000000000001}"#, "points", "floating point"),
             (r#"{"points":1e-400}"#, "points", "floating point `1e-400`"),
+            (r#"{"points":10e9223372036854775807}"#, "points", "floating point"),
+            (r#"{"points":1.5e-9223372036854775808}"#, "points", "floating point"),
             (r#"{"points":9007199254740992.0}"#, "points", "floating point"),
             (r#"{"points":-9007199254740993e0}"#, "points", "floating point"),
             (r#"{"points":1e30}"#, "points", "floating point"),

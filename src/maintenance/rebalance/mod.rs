@@ -87,15 +87,17 @@ impl Rebalancer {
 
     /// What the timer has to spend on a ranking; `None` when that was at rest and nothing has been
     /// written since.
-    fn due(&self, ranking: &CurrentRanking) -> Option<Progress> {
+    /// An early run is for boards with new scores alone, and grants nothing else.
+    fn due(&self, ranking: &CurrentRanking, is_early: bool) -> Option<Progress> {
         let accepted = self.accepted.of(ranking.board_id);
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner).get(&ranking.ranking_id).cloned();
         let left = left.unwrap_or_default();
         let is_quiet = left.batches == ranking.batches;
-        if is_quiet && left.is_at_rest {
+        if is_quiet && left.is_at_rest || is_early && accepted == left.accepted {
             return None;
         }
-        let earned = (accepted - left.accepted).saturating_mul(ROWS_PER_SCORE) + ROWS_PER_LOOK;
+        let granted = if is_early { 0 } else { ROWS_PER_LOOK };
+        let earned = (accepted - left.accepted).saturating_mul(ROWS_PER_SCORE) + granted;
         // Nobody writes: there is time for all of it.
         let credit = if is_quiet { u64::MAX } else { left.credit.saturating_add(earned).min(CREDIT_MAX) };
         Some(Progress { batches: ranking.batches.clone(), is_at_rest: false, accepted, credit })
@@ -112,10 +114,10 @@ pub async fn rebalance_all(store: &Store) -> Result<Moves> {
 
 /// Does what [`keep_all`] does, for the timer: of rankings that were written to or not left at
 /// rest, and within the credit that the scores since the last time have earned.
-pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer) -> Result<Moves> {
+pub(crate) async fn rebalance_due(store: &Store, rebalancer: &Rebalancer, is_early: bool) -> Result<Moves> {
     let rankings = store.current_rankings().await?;
     let mut due: HashMap<i64, Progress> =
-        rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, rebalancer.due(ranking)?))).collect();
+        rankings.iter().filter_map(|ranking| Some((ranking.ranking_id, rebalancer.due(ranking, is_early)?))).collect();
     let mut busy = due.iter().map(|(ranking_id, left)| (*ranking_id, left.credit)).collect();
     let moved = rebalance_in_turn(store, &mut busy).await;
     for (ranking_id, left) in &mut due {

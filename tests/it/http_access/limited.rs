@@ -20,7 +20,9 @@ async fn a_key_for_some_boards_changes_players_of_these_boards_only() {
     let put = async |user: &str, profile: Value, status: u16| {
         site.json(Method::PUT, &format!("/v1/users/{user}"), &key, profile.to_string()).await.is(status)
     };
-    put("ada", json!({"name": "Ada", "metadata": {}}), 200).await;
+    put("ada", json!({"name": "Ada", "metadata": {"clan": "x"}}), 200).await;
+    // Changes nothing, and is no act.
+    put("ada", json!({"name": "Ada"}), 200).await;
     let refused = put("bob", json!({"name": "Bob"}), 403).await;
     assert!(refused["detail"].as_str().unwrap().contains("other boards"), "{refused}");
     assert_eq!(site.get("/v1/users/bob").await.is(200)["name"], "bob");
