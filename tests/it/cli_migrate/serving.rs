@@ -81,6 +81,8 @@ async fn instances_go_on_answering_while_functions_and_views_are_replaced() {
     assert_eq!(audit::rankings_are_sound(&pool).await, 4);
     for instance in instances {
         let output = instance.output();
-        assert!(!output.contains("could not be"), "{output}");
+        for failure in ["ledger could not be maintained", "layouts could not be rebalanced", "a layout could not be"] {
+            assert!(!output.contains(failure), "{output}");
+        }
     }
 }
