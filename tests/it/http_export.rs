@@ -298,7 +298,7 @@ async fn an_address_gets_two_files_at_a_time_and_requests_with_a_key_get_more() 
 #[tokio::test]
 async fn a_slow_client_gets_the_whole_file() {
     let db = long_board().await;
-    let site = Site::start(&db, &["--client-timeout", "2"]).await;
+    let site = Site::start(&db, &["--client-timeout", "4"]).await;
     let mut slow = Slow::ask(&site.serve, FILE).await;
     slow.trickle(8 << 10, Duration::from_millis(100), 60).await;
     let file = slow.rest().await;

@@ -15,7 +15,6 @@ use actix_web::{
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::telemetry;
 use crate::{
     Error, Result,
     delivery::live::{self, Interest, Overtaking, Rendering},
@@ -39,6 +38,7 @@ use crate::{
         user::UserId,
     },
     ranking::period,
+    telemetry,
 };
 
 /// Media type of Server-Sent Events (WHATWG HTML, 9.2).

@@ -13,7 +13,6 @@ use futures::{Stream, stream};
 use rand::RngExt as _;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::telemetry;
 use crate::{
     Error,
     access::key_cache,
@@ -27,6 +26,7 @@ use crate::{
         },
     },
     model::board::{Board, Reading},
+    telemetry,
 };
 
 /// How often it is asked whether a listener's key still works. What is known of a key may be four seconds old.
