@@ -1,4 +1,4 @@
-//! What every request shares: pools, caches and writers of one instance.
+//! One instance: pools, caches and writers that all requests share.
 
 use std::{
     sync::{

@@ -88,18 +88,18 @@ where
 {
     /// Nothing yet. A value is read again after `kept_for`.
     pub(crate) fn new(patience: Duration, kept_for: Duration) -> Self {
-        // What nobody asks for goes after a minute.
+        // Unused values expire after a minute.
         let known = moka::sync::Cache::builder().max_capacity(VALUES_MAX).time_to_live(Duration::from_mins(1)).build();
         Self { known, reads: SingleFlight::new(patience), kept_for }
     }
 
-    /// What is known, or what `read` gives, once for all who ask at the same moment.
+    /// Returns the cached value, or the result of `read`, which concurrent callers share.
     pub(crate) async fn read<F: Future<Output = Result<V>>>(&self, key: K, read: impl FnOnce() -> F) -> Result<V> {
         if let Some(value) = self.fresh(&key) {
             return Ok(value);
         }
         let read_once = || async {
-            // Whoever waited for another's read takes that.
+            // Another caller may have read it meanwhile.
             if let Some(value) = self.fresh(&key) {
                 return Ok(value);
             }

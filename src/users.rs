@@ -16,7 +16,7 @@ use crate::{
 /// Frozen tops that are changed in one transaction when a player is forgotten: a tenth of a second or two.
 const TOPS_AT_ONCE: i32 = 100;
 
-/// Who changes a profile.
+/// The editor of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Editor<'a> {
     /// Named in the audit log; needed where boards are.

@@ -21,11 +21,11 @@ pub(crate) const ID_DIGITS: usize = 16;
 /// Random bytes of a key's secret.
 pub(crate) const SECRET_BYTES: usize = 32;
 
-/// What the holder of a new key is told, once.
+/// Secrets of a new key, shown to its holder once.
 pub struct NewSecrets {
     /// The key's text; stored nowhere.
     pub key: String,
-    /// What its requests are signed with, if they have to be.
+    /// Signs the key's requests, if they must be signed.
     pub signing_secret: Option<SigningSecret>,
 }
 

@@ -1,4 +1,4 @@
-//! Who may call: keys, their cache.
+//! API keys and their cache.
 
 pub(crate) mod key;
 pub(crate) mod key_cache;

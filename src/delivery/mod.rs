@@ -1,4 +1,4 @@
-//! What goes out: events, webhooks, streams.
+//! Outgoing events: outbox, webhooks, streams.
 
 pub(crate) mod live;
 pub(crate) mod outbox;

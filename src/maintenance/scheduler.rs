@@ -1,4 +1,4 @@
-//! What an instance looks after in the background, so that cron is a choice and not a need.
+//! Background maintenance of an instance. With it, cron jobs are optional.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,7 @@ use crate::{
 /// How often the months of the ledger and the ids that callers gave are looked after.
 const LEDGER_EVERY: Duration = Duration::from_mins(10);
 
-/// What the background work of an instance needs.
+/// The parts that background maintenance works on.
 #[derive(Debug)]
 pub(crate) struct Scheduler {
     rankings: Arc<Rankings>,

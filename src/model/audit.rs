@@ -10,13 +10,13 @@ use crate::Error;
 /// Something that is not what it should be.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Difference {
-    /// What kind of thing: `entry missing`, `bucket row misplaced`, `bucket count`, …
+    /// The kind of thing: `entry missing`, `bucket row misplaced`, `bucket count`, …
     pub kind: String,
     /// Which player, bucket or lane.
     pub subject: String,
-    /// What it should be; nothing, if it should not be there.
+    /// The expected value; absent if there should be none.
     pub expected: Option<Value>,
-    /// What it is; nothing, if it is not there.
+    /// The value found; absent if there is none.
     pub found: Option<Value>,
     /// How many of the kind there are in the period, those that are not listed included.
     pub total: u64,

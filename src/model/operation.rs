@@ -1,4 +1,4 @@
-//! What operators look at.
+//! Values that operators see at `/ops` and `/metrics`.
 
 use chrono::{DateTime, Utc};
 
@@ -42,7 +42,7 @@ pub(crate) struct BucketStatus {
     pub(crate) to_score: Option<i64>,
 }
 
-/// What an administrator did.
+/// An act of an administrator.
 #[derive(Debug)]
 pub(crate) struct Act {
     pub(crate) happened_at: DateTime<Utc>,

@@ -54,7 +54,7 @@ pub(crate) struct Claimed {
     pub(crate) attempt: i32,
 }
 
-/// What came of a round of deliveries.
+/// Result of a round of deliveries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Deliveries {
     /// Events that a receiver has taken.

@@ -24,7 +24,7 @@ impl AnsweredBy {
     }
 }
 
-/// What every answer about a ranking carries.
+/// The common part of every answer about a ranking.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The period that is meant.

@@ -23,7 +23,7 @@ pub struct Event {
     pub ranks: bool,
 }
 
-/// What became of one event.
+/// Outcome of one event.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// Committed now, or earlier under the same id.

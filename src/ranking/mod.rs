@@ -35,7 +35,7 @@ use crate::{
     store::Store,
 };
 
-/// What all reads of an instance share: connections, indexes and caches.
+/// Connections, indexes and caches that all reads of an instance share.
 #[derive(Debug)]
 pub struct Rankings {
     pub(crate) store: Store,

@@ -21,7 +21,7 @@ const KEPT_FOR: Duration = Duration::from_secs(5);
 /// Past periods of each kind that are listed.
 const PERIODS: u32 = 12;
 
-/// What this process read lately.
+/// Recent reads of this process.
 #[derive(Debug)]
 pub(crate) struct Overviews {
     periods: SingleFlightCache<i32, Arc<[Period]>>,

@@ -77,7 +77,7 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
     }
 }
 
-/// What a selector means.
+/// The period that a selector means.
 pub(crate) enum Meant {
     /// A period with players, and where they stand.
     Players(Arc<MeantPeriod>, Source),
@@ -85,7 +85,7 @@ pub(crate) enum Meant {
     Empty(Period, RankingState),
 }
 
-/// What selectors meant lately.
+/// Recently resolved selectors.
 #[derive(Debug)]
 pub(crate) struct PeriodCache(moka::sync::Cache<(i32, PeriodSelector), (Arc<MeantPeriod>, Source)>);
 

@@ -121,7 +121,7 @@ async fn ranks_after(
     Ok((0..outcomes.len()).map(|place| ranks.by_ref().take(standings_of(place).len()).collect()).collect())
 }
 
-/// What a caller is told of an event.
+/// Answer to the caller of an event.
 fn outcome(board: &Board, answer: Answer, ranks: &[(Option<u64>, Option<u64>)]) -> Outcome {
     let (accepted, repeated) = match answer {
         Answer::Accepted { accepted, repeated } => (accepted, repeated),

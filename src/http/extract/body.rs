@@ -275,7 +275,7 @@ fn whole(text: &str) -> Option<i64> {
     (value <= DEFAULT_POINTS_BOUND).then_some(if is_negative { -value } else { value })
 }
 
-/// What a JSON value is that is no number.
+/// The kind of a JSON value that is not a number.
 fn unexpected(text: &str) -> Unexpected<'_> {
     match text.as_bytes().first() {
         Some(b'"') => serde_json::from_str(text).map_or(Unexpected::Other("string"), Unexpected::Str),

@@ -1,4 +1,4 @@
-//! What handlers take from a request: caller, body, path, query.
+//! Parts of a request that handlers take: caller, body, path, query.
 
 pub(crate) mod body;
 pub(crate) mod caller;

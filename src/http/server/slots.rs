@@ -18,7 +18,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 /// A limit, and a lower one for each network.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// What they are for, as errors say it.
+    /// The use of the slots, for errors.
     kind: &'static str,
     most: usize,
     most_of_network: Option<NonZero<usize>>,
