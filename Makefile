@@ -35,23 +35,20 @@ test: setup ## Runs all tests, against servers of their own
 	for _ in {1..100}; do compgen -G '.centile/test-*' >/dev/null || break; sleep 0.1; done; \
 	exit $$status
 
-check: setup $(DENY) ## Checks format, lints, licences and sources of dependencies, and clients/
+check: setup $(DENY) ## Checks format, lints, and licences and sources of dependencies
 	cargo fmt --check
 	cargo fmt --check --manifest-path tests/fuzz/Cargo.toml
 	$(DENY) --locked check --hide-inclusion-graph licenses bans sources
 	@$(MAKE) --no-print-directory advisories
 	cargo clippy --all-targets --test torture -- -D warnings
-	scripts/setup.sh test
-	scripts/clients.sh check
 
 # The database of advisories is a repository of its own; where it cannot be fetched the rest is checked all the same.
 advisories: $(DENY) ## Looks for known faults in what is built on, where the database of advisories can be reached
 	@if $(DENY) fetch db; then $(DENY) --locked --offline check advisories; \
 	else echo 'advisories not checked: the database cannot be reached'; fi
 
-clients: setup ## Makes clients/ anew, after a change of docs/openapi.json
+clients: ## Generates the clients in clients/ from docs/openapi.json
 	@scripts/setup.sh test
-	scripts/clients.sh make
 
 bench: setup ## Compares Centile with plain SQL, bucket tables and Redis: 1 M players, half an hour
 	@scripts/setup.sh bench
