@@ -71,7 +71,7 @@ impl Rankings {
             periods: PeriodCache::default(),
             counts: CountsCache::default(),
             overviews: Overviews::new(patience),
-            tops: TopCache::default(),
+            tops: TopCache::new(patience),
             background: background.clone(),
         }
     }
@@ -87,10 +87,5 @@ impl Rankings {
     /// Drops frozen tops of closed periods from this process.
     pub(crate) fn forget_frozen_tops(&self) {
         self.tops.forget_all();
-    }
-
-    /// Drops what a selector meant, after it was replaced.
-    pub(crate) fn forget_period(&self, board_id: i32, selector: &crate::model::period::PeriodSelector) {
-        self.periods.forget(board_id, selector);
     }
 }

@@ -77,6 +77,28 @@ pub(crate) async fn meant(rankings: &Rankings, board: &Board, selector: &PeriodS
     }
 }
 
+/// Attempts to read a period whose ranking or archive is replaced during the read.
+const ATTEMPTS: usize = 4;
+
+/// Resolves `selector`, and passes the result to `read`. If `read` returns `None`, because the ranking or archive was replaced
+/// meanwhile, tries again.
+///
+/// [`Error::Unavailable`] after four attempts.
+pub(crate) async fn read_current<T, F: Future<Output = Result<Option<T>>>>(
+    rankings: &Rankings,
+    board: &Board,
+    selector: &PeriodSelector,
+    read: impl Fn(Meant) -> F,
+) -> Result<T> {
+    for _ in 0..ATTEMPTS {
+        if let Some(found) = read(meant(rankings, board, selector).await?).await? {
+            return Ok(found);
+        }
+        rankings.periods.forget(board.id, selector);
+    }
+    Err(Error::unavailable(format!("{selector} is being replaced; retry")))
+}
+
 /// The period that a selector means.
 pub(crate) enum Meant {
     /// A period with players, and where they stand.

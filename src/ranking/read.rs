@@ -112,33 +112,26 @@ fn of_archive<T>(period: &Period, (state, found): (ArchiveState, T)) -> (Header,
     (archive_header(period, &state), found)
 }
 
-/// How often a ranking or an archive that turns out to be replaced is looked up again.
-const MOST_LOOK_UPS: usize = 4;
-
-/// Reads from the ranking or the archive that `selector` means. When the statement finds that it is no longer the current
-/// one, the period is looked up again; `empty` answers for a period in which nobody has scored.
+/// Reads from the ranking or archive of the period that `selector` means, while it is current. `empty`
+/// answers for a period without scores.
 async fn on_period<T, F>(
     rankings: &Rankings,
     board: &Board,
     selector: &PeriodSelector,
     read: impl Fn(Arc<MeantPeriod>, Source) -> F,
-    empty: impl FnOnce(Period, RankingState) -> Result<T>,
+    empty: impl Fn(Period, RankingState) -> Result<T>,
 ) -> Result<T>
 where
     F: Future<Output = Result<Option<T>>>,
 {
-    for _ in 0..MOST_LOOK_UPS {
-        match period::meant(rankings, board, selector).await? {
-            Meant::Empty(period, state) => return empty(period, state),
-            Meant::Players(meant, source) => {
-                if let Some(answer) = read(meant, source).await? {
-                    return Ok(answer);
-                }
-                rankings.periods.forget(board.id, selector);
-            }
+    let (read, empty) = (&read, &empty);
+    period::read_current(rankings, board, selector, |meant| async move {
+        match meant {
+            Meant::Empty(period, state) => empty(period, state).map(Some),
+            Meant::Players(meant, source) => read(meant, source).await,
         }
-    }
-    Err(Error::unavailable(format!("{selector} changes hands just now")))
+    })
+    .await
 }
 
 /// What `selector` means, in a snapshot; without one when nobody has scored in it.

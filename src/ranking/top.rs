@@ -10,10 +10,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::{DateTime, TimeDelta, Utc};
-use serde::{Deserialize, Serialize};
-use tokio::sync::Mutex;
-
 use crate::{
     Error, Result,
     cache::CacheKey,
@@ -29,12 +25,15 @@ use crate::{
         period::{self, Meant},
         read,
     },
+    single_flight::SingleFlight,
     store::{
         period::{ArchiveRef, MeantPeriod, RankingRef, Source},
         rank::RankingState,
     },
     telemetry::{self, Origin},
 };
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
 
 /// For how long a list may go on being served after its state was last seen to be current.
 const MAY_LAG: Duration = Duration::from_millis(250);
@@ -45,9 +44,6 @@ pub(crate) const NAMES_KEPT_FOR: Duration = Duration::from_hours(24);
 /// Clocks of instances and of the database agree to this at least. So long before an alias such as `week:previous` comes to
 /// mean another period, what was kept under it is no longer taken to be right without asking.
 const CLOCKS_DIFFER: TimeDelta = TimeDelta::minutes(1);
-
-/// How often a ranking or an archive that turns out to be replaced is looked up again.
-const MOST_LOOK_UPS: usize = 4;
 
 /// A top list as it is cached: the rendered body and what its `ETag` is made of.
 #[derive(Debug, Clone)]
@@ -120,22 +116,12 @@ type ListKey = (i32, PeriodSelector, u32);
 pub(crate) struct TopCache {
     pub(crate) frozen: FrozenCache,
     lists: moka::sync::Cache<ListKey, Kept>,
-    refills: moka::sync::Cache<ListKey, Arc<Mutex<LastFailure>>>,
+    refills: SingleFlight<ListKey, Kept>,
 }
 
 impl TopCache {
-    /// Has everything read anew, also while PostgreSQL cannot be reached.
-    pub(crate) fn forget_all(&self) {
-        self.lists.invalidate_all();
-        self.frozen.forget_all();
-    }
-}
-
-/// When the last try to renew a list began, and why it failed; `None` when it did not.
-type LastFailure = Option<(Instant, Error)>;
-
-impl Default for TopCache {
-    fn default() -> Self {
+    /// Creates an empty cache. A caller waits up to `patience` for another caller's refill.
+    pub(crate) fn new(patience: Duration) -> Self {
         let bytes = |_: &ListKey, kept: &Kept| u32::try_from(kept.body.len() + 256).unwrap_or(u32::MAX);
         Self {
             frozen: FrozenCache::default(),
@@ -144,8 +130,14 @@ impl Default for TopCache {
                 .max_capacity(64 << 20)
                 .time_to_live(NAMES_KEPT_FOR)
                 .build(),
-            refills: moka::sync::Cache::new(10_000),
+            refills: SingleFlight::new(patience),
         }
+    }
+
+    /// Has everything read anew, also while PostgreSQL cannot be reached.
+    pub(crate) fn forget_all(&self) {
+        self.lists.invalidate_all();
+        self.frozen.forget_all();
     }
 }
 
@@ -161,37 +153,29 @@ pub async fn top(
     let key = (board.id, selector.clone(), limit);
     // What this call must not be behind; what happens while it waits is for later calls.
     let (came_at, acknowledged_before) = (Instant::now(), rankings.acknowledged.of(board.id));
-    let fresh = || {
-        let kept = rankings.tops.lists.get(&key)?;
-        let lag = came_at.saturating_duration_since(kept.confirmed_at);
-        (lag < MAY_LAG && kept.holds.covers(&acknowledged_before)).then(|| answer(&kept, None))
+    let is_fresh = |kept: &Kept| {
+        came_at.saturating_duration_since(kept.confirmed_at) < MAY_LAG && kept.holds.covers(&acknowledged_before)
     };
-    if let Some(top) = fresh() {
+    if let Some(kept) = rankings.tops.lists.get(&key).filter(is_fresh) {
         telemetry::count_read("top", Origin::Here);
-        return Ok(top);
+        return Ok(answer(&kept, None));
     }
-    // Whoever waits here looks again: a refill that began too early to cover what was acknowledged does not do. One that began after
-    // this call had come was for it, too, and its failure as well: else all who wait would wait for a try of their own.
-    let refill = rankings.tops.refills.get_with(key.clone(), Arc::default);
-    let mut last_failure = refill.lock().await;
-    if let Some(top) = fresh() {
-        telemetry::count_read("top", Origin::Here);
-        return Ok(top);
-    }
-    let renewed = match &*last_failure {
-        Some((began_at, error)) if came_at <= *began_at => Err(error.clone()),
-        _ => {
-            let began_at = Instant::now();
-            let renewed = renew(rankings, board, selector, limit, render).await;
-            *last_failure = renewed.as_ref().err().map(|error| (began_at, error.clone()));
-            renewed
+    let refill = || async {
+        // Another caller's refill may be recent enough.
+        match rankings.tops.lists.get(&key) {
+            Some(kept) if is_fresh(&kept) => {
+                telemetry::count_read("top", Origin::Here);
+                Ok(kept)
+            }
+            _ => {
+                let kept = renew(rankings, board, selector, limit, render).await?;
+                rankings.tops.lists.insert(key.clone(), kept.clone());
+                Ok(kept)
+            }
         }
     };
-    match renewed {
-        Ok(kept) => {
-            rankings.tops.lists.insert(key, kept.clone());
-            Ok(answer(&kept, None))
-        }
+    match rankings.tops.refills.read(key.clone(), refill).await {
+        Ok(kept) => Ok(answer(&kept, None)),
         Err(error @ Error::Unavailable { .. }) => {
             let last = rankings.tops.lists.get(&key);
             telemetry::count_read("top", Origin::Stale);
@@ -208,7 +192,7 @@ fn answer(kept: &Kept, stale_for: Option<Duration>) -> Top {
     Top { body: Arc::clone(&kept.body), etag: kept.etag.to_string(), is_closed, answered_by, stale_for }
 }
 
-/// The list as of now: the one at hand if its state is still current, another instance's, or a new one.
+/// Returns the current list: the cached one if its state is still current, another instance's, or a new one.
 async fn renew(
     rankings: &Rankings,
     board: &Board,
@@ -216,45 +200,35 @@ async fn renew(
     limit: u32,
     render: fn(&Board, &Page) -> Result<String>,
 ) -> Result<Kept> {
-    for _ in 0..MOST_LOOK_UPS {
+    let key = &(board.id, selector.clone(), limit);
+    period::read_current(rankings, board, selector, |meant| async move {
         let asked_at = Instant::now();
-        let (meant, ranking) = match period::meant(rankings, board, selector).await? {
-            Meant::Players(meant, Source::Live(ranking)) => (meant, ranking),
-            Meant::Players(meant, Source::Archive(archive)) => {
-                let key = (board.id, selector.clone(), limit);
-                if let Some(kept) = closed(rankings, board, key, &meant, archive, render).await? {
-                    return Ok(kept);
+        match meant {
+            Meant::Players(meant, Source::Live(ranking)) => {
+                let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
+                let Some(state) = open.state().await? else { return Ok(None) };
+                let tag = etag(&meant, ranking, &state, limit);
+                match current(rankings, key, ranking, &state, tag, asked_at).await {
+                    Some(kept) => Ok(Some(kept)),
+                    None => read(&open, limit, render).await,
                 }
-                rankings.periods.forget(board.id, selector);
-                continue;
+            }
+            Meant::Players(meant, Source::Archive(archive)) => {
+                closed(rankings, board, key, &meant, archive, render).await
             }
             Meant::Empty(period, state) => {
                 let page = read::page_of(board, read::header(&period, &state), Vec::new());
-                return Ok(Kept {
+                Ok(Some(Kept {
                     body: render(board, &page)?.into(),
                     etag: format!("{}.{}", period.name().replace(':', "."), state.version.text()).into(),
                     holds: Holds::from(&state),
                     answered_by: state.answered_by,
                     confirmed_at: asked_at,
-                });
+                }))
             }
-        };
-        let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
-        let Some(state) = open.state().await? else {
-            rankings.periods.forget(board.id, selector);
-            continue;
-        };
-        let tag = etag(&meant, ranking, &state, limit);
-        if let Some(kept) = current(rankings, (board.id, selector.clone(), limit), ranking, &state, tag, asked_at).await
-        {
-            return Ok(kept);
         }
-        if let Some(kept) = read(&open, limit, render).await? {
-            return Ok(kept);
-        }
-        rankings.periods.forget(board.id, selector);
-    }
-    Err(Error::unavailable(format!("{selector} changes hands just now")))
+    })
+    .await
 }
 
 /// The list of a closed period: the one at hand if the archive is still the same, the frozen one, or, where that is too
@@ -262,7 +236,7 @@ async fn renew(
 async fn closed(
     rankings: &Rankings,
     board: &Board,
-    key: ListKey,
+    key: &ListKey,
     meant: &MeantPeriod,
     archive: ArchiveRef,
     render: fn(&Board, &Page) -> Result<String>,
@@ -273,8 +247,7 @@ async fn closed(
     let holds = Holds::Everything { until: meant.meant_until };
     let frozen_etag = format!("{}.{limit}", state.version());
     let named_etag = format!("{}.{limit}", state.etag());
-    if let Some(kept) =
-        rankings.tops.lists.get(&key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
+    if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| [&*frozen_etag, &*named_etag].contains(&&*kept.etag))
     {
         telemetry::count_read("top", Origin::Here);
         return Ok(Some(Kept { holds, confirmed_at: asked_at, ..kept }));
@@ -303,14 +276,14 @@ async fn closed(
 /// A list that is known already and has this tag.
 async fn current(
     rankings: &Rankings,
-    key: ListKey,
+    key: &ListKey,
     ranking: RankingRef,
     state: &RankingState,
     etag: String,
     asked_at: Instant,
 ) -> Option<Kept> {
     let limit = key.2;
-    if let Some(kept) = rankings.tops.lists.get(&key).filter(|kept| *kept.etag == *etag) {
+    if let Some(kept) = rankings.tops.lists.get(key).filter(|kept| *kept.etag == *etag) {
         telemetry::count_read("top", Origin::Here);
         return Some(Kept { answered_by: state.answered_by, confirmed_at: asked_at, ..kept });
     }

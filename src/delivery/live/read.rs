@@ -22,9 +22,6 @@ use crate::{
     },
 };
 
-/// How often a ranking or an archive that turns out to be replaced is looked up again.
-const MOST_LOOK_UPS: usize = 4;
-
 /// Neighbours that are read on each side of a chosen player: more than are shown, so that more is known of who passed whom.
 const AROUND: u32 = 5;
 
@@ -66,7 +63,8 @@ impl Interests {
     }
 }
 
-/// What is wanted of what `selector` means on a board; `None` when it is all in `last`, and the state still that.
+/// Reads what `wanted` asks for of the period that `selector` means. `None` if `last` is of the same state and
+/// contains all of it.
 pub(crate) async fn read(
     rankings: &Rankings,
     board: &Board,
@@ -74,43 +72,33 @@ pub(crate) async fn read(
     wanted: &Interests,
     last: Option<&Shown>,
 ) -> Result<Option<Shown>> {
-    let is_known = |tag: &str| last.is_some_and(|last| last.is(tag, wanted));
-    for _ in 0..MOST_LOOK_UPS {
-        let found = match period::meant(rankings, board, selector).await? {
+    let is_known = &|tag: &str| last.is_some_and(|last| last.is(tag, wanted));
+    // `Some(None)`: unchanged. `None`: replaced meanwhile.
+    period::read_current(rankings, board, selector, |meant| async move {
+        match meant {
             Meant::Empty(period, state) => {
-                let tag = tag(&period, 0, &state);
-                if is_known(&tag) {
-                    return Ok(None);
-                }
-                return Ok(Some(empty(&period, &state, wanted)));
+                Ok(Some((!is_known(&tag(&period, 0, &state))).then(|| empty(&period, &state, wanted))))
             }
             Meant::Players(meant, Source::Live(ranking)) => {
                 let open = Open { rankings, board, meant: &meant, ranking, is_shared: true };
-                let state = open.state().await?;
-                if state.as_ref().is_some_and(|state| is_known(&tag(&meant.period, ranking.ranking_id, state))) {
-                    return Ok(None);
+                let Some(state) = open.state().await? else { return Ok(None) };
+                if is_known(&tag(&meant.period, ranking.ranking_id, &state)) {
+                    return Ok(Some(None));
                 }
-                if state.is_some() { of_ranking(&open, wanted).await? } else { None }
+                Ok(of_ranking(&open, wanted).await?.map(Some))
             }
             Meant::Players(meant, Source::Archive(archive)) => {
-                let state = rankings.store.archive_state(&meant, archive).await?;
-                if state.as_ref().is_some_and(|(state, _)| is_known(&archive_tag(&meant.period, state))) {
-                    return Ok(None);
+                let Some((state, size)) = rankings.store.archive_state(&meant, archive).await? else { return Ok(None) };
+                if is_known(&archive_tag(&meant.period, &state)) {
+                    return Ok(Some(None));
                 }
-                match state {
-                    Some((state, size)) => {
-                        of_archive(rankings, board, selector, (&meant, archive), (&state, size), wanted, last).await?
-                    }
-                    None => None,
-                }
+                let found =
+                    of_archive(rankings, board, selector, (&meant, archive), (&state, size), wanted, last).await?;
+                Ok(found.map(Some))
             }
-        };
-        if found.is_some() {
-            return Ok(found);
         }
-        rankings.forget_period(board.id, selector);
-    }
-    Err(Error::unavailable(format!("{selector} changes hands just now")))
+    })
+    .await
 }
 
 /// Names a state, and which names of players it shows.
