@@ -16,7 +16,9 @@ use crate::{
             list::limit,
             problem::{ListProblems, ReadProblems, WriteProblems},
             reply,
-            submit::{EventResult, Events, SubmitRequest, SubmitResponse, Written, kept_apart, write_many, write_one},
+            submit::{
+                EventResult, Events, SubmitRequest, SubmitResponse, Written, quarantine_response, write_many, write_one,
+            },
         },
         extract::{caller, path::UserPath, query},
     },
@@ -117,7 +119,7 @@ pub(crate) enum ClassicSubmitAnswer<'a> {
     ),
 )]
 pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payload) -> Result<HttpResponse> {
-    let _welcome = scoring::admit(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
+    let _admission = scoring::admit(&api.instance.writers, &api.instance.boards, &api.settings.default_board)?;
     let key = caller::authenticated(&api, &request).await?;
     key.may_write(&api.settings.default_board)?;
     query::none(&request)?;
@@ -127,7 +129,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
             let user_id = event.user_id.clone();
             let accepted = match write_one(&api.instance, &board, event).await? {
                 Written::Accepted(accepted) => accepted,
-                Written::Quarantined(quarantined) => return Ok(kept_apart(quarantined)),
+                Written::Quarantined(quarantined) => return Ok(quarantine_response(quarantined)),
             };
             let standing = accepted.periods.get(PeriodKind::AllTime.name());
             let user_info = ClassicUser {
