@@ -1,4 +1,4 @@
-//! `/v1/scores`: the default board in the shapes that leaderboard clients have long known.
+//! `/v1/scores`: the default board, in the response shapes of common leaderboard clients.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -107,14 +107,15 @@ pub(crate) enum ClassicSubmitAnswer<'a> {
 }
 
 /// Write scores on the default board
-///
+/// Needs a server key for the board, or an admin key. Accepts the same body as the board's own
+/// path.
 /// Needs a server key for the board, or an admin key. Takes what the board's own path takes.
 #[utoipa::path(
     post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
     request_body = SubmitRequest,
     responses(
         (status = 200, description = "The player's new score and rank.", body = ClassicSubmitAnswer),
-        (status = 202, description = "The one event was put into quarantine.", body = EventResult),
+        (status = 202, description = "The event was quarantined.", body = EventResult),
         WriteProblems,
     ),
 )]
@@ -149,7 +150,7 @@ pub(crate) async fn submit(api: Data<Api>, request: HttpRequest, payload: Payloa
 /// Read the top of the default board
 #[utoipa::path(
     get, path = "/v1/scores", operation_id = "list_classic_scores", tag = "classic", params(ClassicListQuery),
-    responses((status = 200, description = "The best of all time.", body = ClassicListResponse), ListProblems),
+    responses((status = 200, description = "The top of the period `all_time`.", body = ClassicListResponse), ListProblems),
 )]
 pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let query: ClassicListQuery = query::parse(&request)?;
@@ -164,7 +165,7 @@ pub(crate) async fn list(api: Data<Api>, request: HttpRequest) -> Result<HttpRes
 /// Read a player of the default board
 #[utoipa::path(
     get, path = "/v1/scores/{user_id}", operation_id = "show_classic_score", tag = "classic", params(UserPath),
-    responses((status = 200, description = "Score and rank of all time.", body = ClassicUserResponse), ReadProblems),
+    responses((status = 200, description = "The player's all-time score and rank.", body = ClassicUserResponse), ReadProblems),
 )]
 pub(crate) async fn standing(api: Data<Api>, request: HttpRequest) -> Result<HttpResponse> {
     let UserPath { user_id } = UserPath::of(&request)?;
