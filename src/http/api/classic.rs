@@ -31,17 +31,17 @@ use crate::{
     scoring,
 };
 
-/// How long a list.
+/// Selects the number of rows.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ClassicListQuery {
-    /// Most rows.
+    /// Maximum rows.
     #[param(minimum = 1, maximum = 1000, default = 10)]
     limit: Option<u64>,
 }
 
-/// A player's line.
+/// A player's row.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClassicRow<'a> {
     /// The caller's own id of the player.
@@ -69,7 +69,7 @@ impl<'a> From<&'a Row> for ClassicRow<'a> {
 pub(crate) struct ClassicListResponse<'a> {
     /// The players, best first.
     data: Vec<ClassicRow<'a>>,
-    /// Rows in `data`.
+    /// Number of rows in `data`.
     #[schema(example = 10)]
     total: usize,
 }
@@ -80,36 +80,36 @@ pub(crate) struct ClassicUser<'a> {
     /// The caller's own id of the player.
     #[schema(example = "ada")]
     user_id: &'a str,
-    /// Score of all time; null on a board that does not keep it.
+    /// All-time score; null on a board without the period `all_time`.
     #[schema(example = 1_234, required = true)]
     score: Option<i64>,
-    /// Rank of all time; null on a board that does not keep it.
+    /// All-time rank; null on a board without the period `all_time`.
     #[schema(example = 1, minimum = 1, required = true)]
     rank: Option<u64>,
 }
 
-/// One player of the default board.
+/// A player of the default board.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ClassicUserResponse<'a> {
     /// The player.
     user_info: ClassicUser<'a>,
 }
 
-/// What became of one event, or of each event of a list.
+/// The result of one event, or of each event of a list.
 #[derive(Debug, ToSchema)]
 #[expect(dead_code, reason = "describes the two bodies, which the handler writes")]
 #[serde(untagged)]
 pub(crate) enum ClassicSubmitAnswer<'a> {
-    /// Of one event.
+    /// Result of a single event.
     One(ClassicUserResponse<'a>),
-    /// Of a list.
+    /// Results of a list.
     Many(SubmitResponse),
 }
 
 /// Write scores on the default board
+///
 /// Needs a server key for the board, or an admin key. Accepts the same body as the board's own
 /// path.
-/// Needs a server key for the board, or an admin key. Takes what the board's own path takes.
 #[utoipa::path(
     post, path = "/v1/scores", operation_id = "submit_classic_scores", tag = "classic", security(("key" = [])),
     request_body = SubmitRequest,

@@ -22,7 +22,8 @@ use crate::{
 /// Header that tells whether a response came from the rank index or from SQL.
 const SOURCE: &str = "x-centile-source";
 
-/// Initial size of the buffer for a response, in bytes. Most responses fit; a longer one reallocates.
+/// Initial size of the buffer for a response, in bytes. Most responses fit; a longer one
+/// reallocates.
 const INITIAL_BYTES: usize = 2_048;
 
 /// Responds to a read. A cache may store the response but must revalidate it.

@@ -56,7 +56,8 @@ pub(crate) struct UserIdText(String);
 #[derive(Debug, IntoParams)]
 #[into_params(parameter_in = Path)]
 pub(crate) struct UserPath {
-    /// The caller's own id of the player, percent-encoded: 1 to 128 bytes of UTF-8 without control characters.
+    /// The caller's own id of the player, percent-encoded: 1 to 128 bytes of UTF-8 without control
+    /// characters.
     #[param(value_type = UserIdText)]
     pub(crate) user_id: UserId,
 }

@@ -381,8 +381,8 @@ mod tests {
         assert_eq!(one.kinds(&stale(view(2, 2))), ["stale"]);
         assert!(one.writer.is_current(&stale(view(2, 2))));
         assert!(!one.writer.heartbeat(&view(2, 2)).contains("id"));
-        let told = one.next(&view(3, 2));
-        assert_eq!((&*told[0].0, &told[0].1["scores"]), ("changed", &serde_json::json!([2])));
+        let received = one.next(&view(3, 2));
+        assert_eq!((&*received[0].0, &received[0].1["scores"]), ("changed", &serde_json::json!([2])));
         // If nothing was missed, an event says so.
         assert_eq!(one.kinds(&stale(view(3, 2))), ["stale"]);
         assert_eq!(one.kinds(&view(4, 2)), ["continued"]);
@@ -394,9 +394,9 @@ mod tests {
         let mut one = Subscriber::new(&[], None);
         one.kinds(&view(1, 1));
         let closed = View { state: PeriodState::Closed, state_since: 2, ..view(2, 1) };
-        let told = one.next(&closed);
+        let received = one.next(&closed);
         assert_eq!(
-            (&*told[0].0, &told[0].1),
+            (&*received[0].0, &received[0].1),
             ("changed", &serde_json::json!({"version": "v2", "standings": [], "missing": []}))
         );
         assert_eq!(one.kinds(&View { number: 3, ..closed }), Vec::<String>::new());
@@ -419,8 +419,8 @@ mod tests {
     fn overtakings_of_several_snapshots_are_sent_together_and_once() {
         let mut one = Subscriber::new(&["ann"], None);
         one.kinds(&view(3, 1));
-        let told = one.next(&View { overtakings: ann_passed(&[2, 3, 4, 5]), ..view(5, 1) });
-        assert_eq!((&*told[0].0, &told[0].1["overtaken"]), ("overtaken", &serde_json::json!([4, 5])));
+        let received = one.next(&View { overtakings: ann_passed(&[2, 3, 4, 5]), ..view(5, 1) });
+        assert_eq!((&*received[0].0, &received[0].1["overtaken"]), ("overtaken", &serde_json::json!([4, 5])));
         assert_eq!(one.kinds(&View { overtakings: ann_passed(&[3, 4, 5]), ..view(6, 1) }), Vec::<String>::new());
         // A subscriber who chose neither player gets nothing.
         let mut other = Subscriber::new(&["cyd"], None);
@@ -429,8 +429,8 @@ mod tests {
         // A subscriber who chose both players gets one event.
         let mut both = Subscriber::new(&["ann", "bob"], None);
         both.kinds(&view(3, 1));
-        let told = both.next(&View { overtakings: ann_passed(&[4]), ..view(4, 1) });
-        assert_eq!(told[0].1["overtaken"], serde_json::json!([4]));
+        let received = both.next(&View { overtakings: ann_passed(&[4]), ..view(4, 1) });
+        assert_eq!(received[0].1["overtaken"], serde_json::json!([4]));
     }
 
     #[test]
@@ -440,8 +440,8 @@ mod tests {
         let id = one.writer.id(&view(7, 1));
         assert_eq!(Subscriber::new(&["ann"], Some(&id)).kinds(&view(7, 1)), ["continued"]);
         for (users, id) in [(&["ann"][..], "state-6"), (&["bob"], &id), (&[], &id), (&["ann"], "")] {
-            let told = Subscriber::new(users, Some(id)).next(&view(7, 1));
-            assert_eq!((&*told[0].0, &told[0].1["restarted"]), ("started", &Value::Bool(true)));
+            let received = Subscriber::new(users, Some(id)).next(&view(7, 1));
+            assert_eq!((&*received[0].0, &received[0].1["restarted"]), ("started", &Value::Bool(true)));
         }
     }
 
