@@ -205,8 +205,8 @@ async fn one_board(api: &Api, request: &HttpRequest) -> Result<Markup> {
     }))
 }
 
-/// Finds a public board. A browser cannot send a key, so the error for other boards says why they
-/// have no page.
+/// Finds a board that the caller may read. A browser cannot send a key, so the error for other
+/// boards says why they have no page.
 pub(super) async fn public(api: &Api, request: &HttpRequest, slug: &BoardSlug) -> Result<Arc<Board>> {
     caller::readable(api, request, slug).await.map_err(|error| match error {
         Error::Unauthorized(_) => Error::Unauthorized("this board has no page: it can only be read with a key".into()),

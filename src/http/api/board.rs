@@ -88,9 +88,9 @@ pub(crate) struct CreateBoard {
     /// Maximum gain of a player in a period, by kind of period: from 1 to 2⁵³ − 1. A kind that is
     /// absent or null is unlimited. The kind is `season` or one that the board keeps.
     ///
-    /// On `sum` boards the gain is the sum of the positive points in the period. On `best` and
-    /// `latest` boards it is the improvement over the score at the start of the period, or over the
-    /// first score of a new player.
+    /// On `sum` boards the gain is what the player has won in the period; losses do not reduce it.
+    /// On `best` and `latest` boards it is the improvement over the score at the start of the period,
+    /// or over the first score of a new player.
     #[serde(default)]
     #[schema(value_type = BTreeMap<PeriodKind, GainNumber>, example = json!({"day": 5_000}))]
     gain_max: BTreeMap<String, Option<Integer>>,
